@@ -1059,8 +1059,8 @@ def fixture_server(**options: Any) -> Server:
 
 SERVERS: Dict[str, Callable[[], Server]] = {
     "fixture": fixture_server,
-    "paged": lambda: fixture_server(page_size=3),
     "empty": lambda: Server("empty", "1.0"),
+    "declared": lambda: Server("declared", "1.0", title="A title", capabilities=["tools"]),
 }
 
 
@@ -1473,16 +1473,9 @@ class TestErrors(unittest.TestCase):
 > {"jsonrpc":"2.0","id":7,"method":"ping"}
 < {"jsonrpc":"2.0","id":7,"result":{}}
 
-== Before initialize the server refuses every request except ping  OURS legacy raw [life.init-first]
-> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
-
-# The code is -32602, because the request has no session, and because a modern request
-# needs a `_meta`. After the response to initialize the code is -32600. ("$opening" stands for the
-# params of initialize.)
-
 == Messages that come too early are refused or ignored, and the session can still be opened  OURS
-   legacy raw
+   legacy raw [life.init-first]
+# The code is -32602 while the request has no session, because a modern one would need a `_meta`.
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
@@ -1644,16 +1637,6 @@ class TestModern(unittest.TestCase):
 # belongs to a session or has a complete `_meta` (-32602), the server speaks the revision (-32022)
 # and has the method (-32601), the session allows the request at this time (-32600), and the params
 # are valid (-32602). Errors of the method itself come last.
-
-== A line that is not JSON gets the error -32700, whatever else is wrong with it  OURS
-   [base.error.parse]
-> {"jsonrpc":"1.0","id":1,"method":"no/such"
-< {"jsonrpc":"2.0","error":{"code":-32700,"message":"...","...":0},"...":0}
-
-== The error for a malformed message takes precedence over the error for an incomplete `_meta`  OURS
-   modern raw
-> {"jsonrpc":"1.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}}
 
 == The error for an unsupported revision takes precedence over the error for an unknown method  OURS
    modern raw
@@ -1825,7 +1808,6 @@ class TestLifecycleTables(unittest.TestCase):
 
 # Besides the fixture there are two more servers: `values` returns many kinds of values and fails in
 # many ways, and `entries` has entries with all members.
-SERVER_LEVELS = "debug info notice warning error critical alert emergency".split()
 SERVER_BLOCKS = [
     mcp_ref.text("hello"), mcp_ref.image(b"\x89PNG", "image/png"),
     mcp_ref.audio(b"RIFF", "audio/wav"),
@@ -1835,8 +1817,7 @@ SERVER_RETURNS = {  # tool -> the value that it returns, or the exception that i
     "nothing": None, "gallery": SERVER_BLOCKS, "schema": {"type": ["\u00e4"]},
     "mixed": ["a", 1, mcp_ref.image(b"x", "image/png")],
     "set": {1}, "nan": [float("nan")], "words": ValueError("why"), "exit": SystemExit("bye"),
-    "wordless": ZeroDivisionError(), "file": OSError(2, "Not there", "/secret"),
-    "refuse": RpcError(4711, "Not today", {"until": "Monday"}),
+    "wordless": ZeroDivisionError(),
     "paid": RpcError(-32042, "Pay first.", {"elicitations": [{
         "mode": "url", "message": "Pay.", "url": "https://a.example/", "elicitationId": "7"}]})}
 
@@ -1883,8 +1864,8 @@ def server_values() -> Server:
 
     @server.tool
     def climb(context: Context, levels: int = 8) -> None:
-        for level in SERVER_LEVELS[:levels]:
-            context.log(level, {"n": 1})
+        for level in mcp_ref.LOG_LEVELS[:levels]:
+            context.log(level, None)
 
     @server.prompt
     @server.resource("values://color/{first}/{second}", name="color")
@@ -2008,10 +1989,6 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
 
-== An RpcError that a tool raises becomes the error response  OURS on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"refuse"}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":4711,"message":"Not today","data":{"until":"Monday"}}}
-
 == An exception of a tool, or a value that is not JSON, leads to a result with isError, which has
    the message  OURS on values [tools.call.execution-error]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nan"}}
@@ -2079,7 +2056,7 @@ class TestTools(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 """, [(params, method, params) for method, params in (
             ("tools/call", "{}"), ("tools/call", '{"name":5}'), ("tools/list", '{"cursor":5}'),
-            ("tools/call", '{"name":"file","arguments":[]}'), ("prompts/get", '{"name":5}'),
+            ("tools/call", '{"name":"words","arguments":[]}'), ("prompts/get", '{"name":5}'),
             ("tools/list", '{"cursor":"%s"}' % ("9" * 5000)),
             ("resources/list", '{"cursor":"0"}'), ("resources/templates/list", '{"cursor":"ff"}'),
             ("prompts/list", '{"cursor":" 1"}'), ("resources/read", "{}"),
@@ -2119,31 +2096,6 @@ class TestReadyMadeResults(unittest.TestCase):
                 self.assertEqual([], number["content"])
                 if revision not in LEGACY[2:]:  # these may send {"result": 1}
                     self.assertEqual(revision == MODERN, "structuredContent" in number)
-
-    def test_output_fits_the_schema_that_is_listed_in_the_revision(self) -> None:
-        """If structured content can only be an object, other output is listed and sent inside of
-        one. That depends on the schema, and not on the single value. The client checks it."""
-        one = {"type": "object", "required": ["x"]}
-        for schema, value in (
-                ({"$ref": "#/$defs/one", "$defs": {"one": one}}, {"x": 1}),
-                ({"type": "array", "items": {"$ref": "#/definitions/one"},
-                  "definitions": {"one": one}}, [{"x": 1}]),
-                ({"type": ["object", "null"]}, {"x": 1}), ({"type": ["object", "null"]}, None),
-                ({"anyOf": [one, {"type": "null"}]}, {"x": 1}), ({}, "text"),
-                ({"properties": {"x": {"type": "integer"}}}, {"x": 1}), (one, {"x": 1})):
-            server = Server("s", "1")
-            server.tool(name="plain", output_schema=schema)(lambda: value)
-            server.tool(name="ready", output_schema=schema)(
-                lambda: Result({"structuredContent": value}))
-            for revision in REVISIONS:
-                with self.subTest(schema, revision=revision), Client(
-                        server, timeout=DEADLINE, protocol_version=revision) as client:
-                    listed = client.list_tools()[0].get("outputSchema")
-                    for name in "plain", "ready":
-                        result = client.call_tool(name)
-                        self.assertEqual(listed is None, "structuredContent" not in result)
-                        self.assertIn(result.get("structuredContent", value),
-                                      (value, {"result": value}))
 
     def test_a_result_with_wrong_or_missing_structured_content_fails(self) -> None:
         """A result with isError need not have it."""
@@ -2213,14 +2165,13 @@ class TestSideBySide(unittest.TestCase):
 == The log level of a legacy session is info until the client sets another level  MUST legacy on
    values [log.setlevel-answer] [log.setlevel-threshold] [log.default-level] [log.shape]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"climb","arguments":{"levels":2}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"n":1}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":null}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
-> {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"critical"}}
+> {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"alert"}}
 < {"jsonrpc":"2.0","id":2,"result":{}}
 > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"climb"}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"critical","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"alert","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"emergency","data":{"n":1}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"alert","data":null}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"emergency","data":null}}
 < {"jsonrpc":"2.0","id":3,"result":{"content":[]}}
 
 == A logging/setLevel request with an unknown level gets an error  SHOULD legacy
@@ -2233,28 +2184,15 @@ class TestSideBySide(unittest.TestCase):
    [log.same-stream-before-response]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
    "name":"climb","_meta":{"io.modelcontextprotocol/logLevel":"notice"}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"notice","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"critical","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"alert","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"emergency","data":{"n":1}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"notice","data":null}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","data":null}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":null}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"critical","data":null}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"alert","data":null}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"emergency","data":null}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"climb"}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
-
-== The data of a log message may be null  MUST modern on empty [log.shape]
-! server.tool(hinted(lambda context: context.log("info", None), context=Context))
-= raised is None
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
-   "name":"take","_meta":{"io.modelcontextprotocol/logLevel":"info"}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":null}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
-
-== A modern request that names an unknown log level gets an error  SHOULD modern [log.optin-invalid]
-> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{
-   "_meta":{"io.modelcontextprotocol/logLevel":"loud"}}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 
 == Progress notifications carry the token of the request and come before the response  MUST
    2025-03-26+ [progress.token-echoed] [progress.message-readable]
@@ -2449,22 +2387,6 @@ os.waitpid(pid, 0), context.log("error", "said by the tool")"""
             ("in Python", PROCESS_STUCK, "1"), ("in C", PROCESS_HOLD, "1"),
             ("no thread", PROCESS_STUCK, "threading.stack_size(1 << 48)", *["1"] * 9)])
 
-    def test_after_eof_a_server_waits_only_for_responses_that_somebody_wants(self) -> None:
-        """It does not wait for a cancelled call."""
-        child = self.start(drain=9 * DEADLINE)
-        child.run(PROCESS_STUCK, "stuck")
-        child.send(process_run(  # list_roots() fails when stdin has ended
-            "held", f"try: context.list_roots()\nexcept ConnectionError: {PROCESS_HOLD}"))
-        child.until("roots/list")
-        child.send(cancel_line("stuck"))
-        child.stdin.close()
-        child.read_stderr("here")
-        self.assertRaises(subprocess.TimeoutExpired, child.child.wait, 0.3)  # it waits
-        child.gate.close()  # now the held call returns
-        self.assertEqual(["held"], [
-            json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)])
-        self.assertEqual(0, child.wait_for_end())
-
     def signal(self, child: ProcessChild, *numbers: int) -> None:
         """Send signals that end a process."""
         for number in numbers:
@@ -2478,8 +2400,8 @@ os.waitpid(pid, 0), context.log("error", "said by the tool")"""
                 child.child.send_signal(numbers[-1])
 
     def test_a_signal_ends_a_server_quietly_with_status_128_plus_its_number(self) -> None:
-        """The server is idle, or a tool does not return, on a worker or on the main thread. Calls that wait behind the tool do not begin. `finally` and
-        atexit are executed."""
+        """The server is idle, or a tool does not return, on a worker or on the main thread. Calls that
+        wait behind it do not begin. `finally` and atexit are executed."""
         main = """import atexit
 atexit.register(os.write, 2, b"atexit\\n")
 try:
@@ -2679,28 +2601,6 @@ class TestSurroundings(ProcessCase):
         self.assertLess(spent[1][0] - spent[0][0], 0.05)  # seconds
         self.assertLess(spent[1][1] - spent[0][1], 60)  # 120 if a thread polls every 5 ms
 
-    def test_a_server_works_without_stderr_and_ends_without_stdin_or_stdout(self) -> None:
-        """Without stdin no request can arrive, and without stdout no response can be sent. SIGINT
-        ends a server even if the shell ignores it."""
-        script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
-
-        def check(shell: str, code: str, status: int, *ids: Any) -> None:
-            lines = b"\n".join((*OPENING, process_run(1, code), request_line(2)))
-            done = subprocess.run(
-                ["sh", "-c", shell, "sh", *PYTHON, "-c", script], input=lines, timeout=DEADLINE,
-                env=PROCESS_ENV, stdout=-1, stderr=-1)
-            self.assertEqual(status, done.returncode)
-            if not status:
-                self.assertEqual({*ids}, {json.loads(line)["id"] for line in
-                                          done.stdout.splitlines()})
-            self.assertNotIn(b"Traceback", done.stderr)
-
-        out, every = "os.write(1, b'out')", ("hello", 1, 2)
-        self.beside(check, [
-            ("no stderr", 'exec "$@" 2>&-', out, 0, *every), ("no stdin", 'exec "$@" <&-', out, 0),
-            ("neither", 'exec "$@" <&- 2>&-', out, 0), ("no stdout", 'exec "$@" >&-', out, 0),
-            ("SIGINT", 'trap "" INT; exec "$@"', "os.kill(os.getpid(), 2)", 130)])
-
     def test_the_descriptors_of_a_server_may_be_non_blocking(self) -> None:
         """A line that does not fit into the pipe arrives completely, in both directions. Another
         process that shares the descriptors may make them non-blocking at any time."""
@@ -2822,12 +2722,6 @@ SERVERS["plain"] = lambda: types.SimpleNamespace(  # type: ignore[assignment, re
 > [{"jsonrpc": "2.0", "method": "notify_sum", "params": [1,2,4]},
    {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}]
 
-== Params that do not fit the signature of a function are refused before the function runs  OURS raw
-   2025-03-26 on plain
-> {"jsonrpc":"2.0","id":1,"method":"subtract","params":[1]}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
-> {"jsonrpc":"2.0","id":2,"method":"subtract","params":{"minuend":1,"subtrahend":2,"x":3}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
 """)
 class TestPeer(unittest.TestCase):
     """A peer sends requests, and answers those of the other side. Without MCP this is JSON-RPC."""
@@ -2998,13 +2892,6 @@ SERVERS.update(
    "requestedSchema":{"type":"object","properties":{},"...":0}}}
 > {"jsonrpc":"2.0","id":"$q","result":{"action":"accept"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"accept"}]}}
-
-== If the client responds to an elicitation with an unknown action, the tool fails at once  OURS
-   legacy 2025-06-18+ offers on asking [elic.validate-server]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"confirm"}}
-< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":"..."}
-> {"jsonrpc":"2.0","id":"$q","result":{"action":"perhaps"}}
-< {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
 
 == An error that the client sends to a tool is a failure of the tool, and not an error of the server
    OURS legacy 2025-06-18+ offers on asking
@@ -3774,6 +3661,7 @@ class TestLists(unittest.TestCase):
                 ("Server", TypeError, lambda: Client(Server)),
                 ("connect()", ConnectionClosed, lambda: Client(server).list_tools()),
                 # and others
+                ("tool", KeyError, lambda: Server("s", "1", capabilities=["tool"])),
                 ("object", ValueError, lambda: tool(name="new", input_schema=wrong)(plain)),
                 ("greet", ValueError, lambda: server.completion("greet", "name")(lambda a, b: [])),
                 ("tools/list", ValueError, lambda: server.method("tools/list")(plain)),
@@ -3795,6 +3683,16 @@ class TestLists(unittest.TestCase):
 
 
 @plays(r'''
+== A server can declare a capability before something is registered  OURS legacy raw on declared
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
+< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","serverInfo":"...",
+   "capabilities":{"tools":{"listChanged":true},"logging":{}}}}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}
+! server.tool(lambda: "", name="first")
+< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+
 == A server serves a method that its author has added, and passes the params by name  OURS on empty
 ! server.method("own/sum")(lambda a, b=1: {"sum": a + b})
 = raised is None
@@ -3806,28 +3704,6 @@ class TestLists(unittest.TestCase):
 ''')
 class TestRegistration(unittest.TestCase):
     """Registering tools, prompts, completions and further methods."""
-
-    def test_a_capability_can_be_declared_before_something_is_registered(self) -> None:
-        """A client that connected before learns of the first tool."""
-        names = ["tools", "resources", "prompts", "completions"]
-        for revision in LEGACY[-1], MODERN:
-            heard: "queue.Queue[Any]" = queue.Queue()
-            server = Server("s", "1", title="A title", capabilities=names)
-            with self.subTest(revision), Client(
-                    server, protocol_version=revision, timeout=DEADLINE,
-                    on_notification=lambda method, params: heard.put(method)) as client:
-                self.assertEqual({"name": "s", "version": "1", "title": "A title"},
-                                 client.server_info)
-                self.assertEqual({*names, "logging"}, {*client.server_capabilities})
-                self.assertEqual([], client.list_tools() + client.list_prompts())
-                client.subscribe(tools=True)
-                if revision not in LEGACY:
-                    self.assertIn("acknowledged", heard.get(timeout=DEADLINE))
-                server.tool(name="t")(lambda: 1)
-                self.assertIn("tools/list_changed", heard.get(timeout=DEADLINE))
-                self.assertEqual(["t"], [tool["name"] for tool in client.list_tools()])
-        self.assertRaisesRegex(KeyError, "tool", Server, "s", "1", capabilities=["tool"])
-
 
 class TestExtensions(unittest.TestCase):
     """Extensions of MCP, such as MCP Apps, are declared as capabilities."""
@@ -4028,12 +3904,6 @@ class SchemaNull:
     b: Optional[float] = 1.5
 
 
-@dataclasses.dataclass
-class SchemaSlots:
-    __slots__ = ("x",)
-    x: int
-
-
 class SchemaSpot(TypedDict):
     """Where it is."""
     x: int
@@ -4079,7 +3949,6 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
     ("Annotated[int, 'size']", {**SCHEMA_INT, "description": "size"}, 1.0, 1),
     ("list[Annotated[int, {'minimum': 0}, 'size']]", {"type": "array", "items": {
         **SCHEMA_INT, "minimum": 0, "description": "size"}}, [1.0], [1]),
-    ("SchemaSlots", schema_object({"x": SCHEMA_INT}, "x"), {"x": 1}, SchemaSlots(1)),
     *[("int | None", SCHEMA_MAYBE, 2.0, 2)] * (sys.version_info >= (3, 10)),
     *[("SchemaTotal", schema_object({"a": SCHEMA_INT, "b": SCHEMA_INT}, "a"), {"a": 1.0}, {"a": 1})
       ] * (sys.version_info >= (3, 11))]
@@ -4104,7 +3973,8 @@ RESULTS: List[Tuple[Any, ...]] = [
     ("Tuple[SchemaColor, ...]", (SchemaColor.RED,), [["red"]], REVISIONS[2:]),
     ("SchemaPoint", SCHEMA_Q, [SCHEMA_P], REVISIONS[2:]), ("SchemaPoint", None, None, ()),
     ("SchemaBoth", {"name": "n"}, [{"name": "n"}], REVISIONS[2:]), ("SchemaBoth", {}, None, ()),
-    ("SchemaSlots", SchemaSlots(1), [{"x": 1}], REVISIONS[2:]),
+    ("SchemaNull", SchemaNull(), [{"b": 1.5}], REVISIONS[2:]),  # None is its default
+    ("Optional[SchemaPoint]", SCHEMA_Q, [SCHEMA_P], REVISIONS[2:]),
     ("typing.Union[int, str]", 5, [5], REVISIONS[2:])]
 
 
@@ -4159,7 +4029,7 @@ class TestHints(unittest.TestCase):
                 elif content is not None:
                     self.assertEqual(content, list(map(json.loads, texts)) if structured else texts)
                     whole = content[0] if content else None
-                    if revision in LEGACY and not isinstance(whole, dict):
+                    if revision in LEGACY and (hint[0] == "O" or not isinstance(whole, dict)):
                         whole = {"result": whole}
                     data = {"structuredContent": whole} if revision in structured else {}
                     self.assertEqual(data, result)
@@ -4365,14 +4235,10 @@ class TestForgiving(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$probe","error":{"code":-32022,"message":"Unsupported protocol version",
    "data":{"supported":["2026-07-28"],"requested":"2026-07-28"}}}
 > {"jsonrpc":"2.0","id":"$again","method":"server/discover"}
-< {"jsonrpc":"2.0","id":"$again","result":"$welcome"}
-= client.protocol_version == revision and probe != again
-
-== A modern server may leave out its name, and server_info is empty then  OURS modern raw client
-! client = wire.client = Client(wire); client.connect()
-> {"jsonrpc":"2.0","id":"$a","method":"server/discover","params":"..."}
-< {"jsonrpc":"2.0","id":"$a","result":{"resultType":"complete","capabilities":{},
+< {"jsonrpc":"2.0","id":"$again","result":{"resultType":"complete","capabilities":{},
    "supportedVersions":["2026-07-28"]}}
+= client.protocol_version == revision and probe != again
+# A modern server may leave out its name.
 = client.server_info == {}
 
 ''')
@@ -4534,12 +4400,6 @@ class TestClientOpening(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$a","result":{"n":1}}
 = (got[0]["n"], got[1].code) == (1, -32601)
 
-== A client cancels a request when the timeout of result() expires  OURS client
-! client.start("x/one").result(0.01)
-> {"jsonrpc":"2.0","id":"$a","method":"x/one"}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":"..."}
-= isinstance(raised, RequestTimeout)
-
 """)
 class TestClientRequests(unittest.TestCase):
     """The requests of a client, their timeouts, and the checks of their results."""
@@ -4562,17 +4422,14 @@ class TestClientRequests(unittest.TestCase):
             ("list_resource_templates", "resources/templates/list", "resourceTemplates"))
             for end in ("", ',"nextCursor":null')])
 
-    def pages(self, page: Callable[[int], Any], **options: Any) -> Tuple[Client, List[Any]]:
-        """Return a client of a server that answers with these pages, and a list of its requests."""
-        end, asked = Wire("2025-11-25", **options), []  # type: ignore[var-annotated]
-        end.respond = lambda message: page(asked.append(message) or len(asked))
-        return end.client.connect(), asked
-
     def test_a_list_that_has_no_end_raises_value_error(self) -> None:
         """OURS: Each page has a new cursor, or a cursor that was there before."""
         for cursor in str, lambda n: "ab"[n % 2]:
-            client, asked = self.pages(lambda n: {"tools": [], "nextCursor": cursor(n)})
-            self.assertRaises(ValueError, client.list_tools)
+            end, asked = Wire("2025-11-25"), []  # type: ignore[var-annotated]
+            end.respond = lambda message: {
+                "tools": [], "nextCursor": cursor(asked.append(1) or len(asked))}
+            with end.client as client:
+                self.assertRaises(ValueError, client.list_tools)
             self.assertLess(len(asked), 1100)
 
     def test_a_call_asks_for_at_most_a_hundred_inputs_in_each_of_ten_rounds(self) -> None:
@@ -4989,32 +4846,18 @@ class TestCallbacks(unittest.TestCase):
         self.assertEqual([*range(1, len(told) + 1)], told)
 
     def test_notifications_are_dropped_when_too_many_wait_for_a_callback(self) -> None:
-        """At most Bounds.callbacks bytes wait. When there is room again, notifications arrive
-        again."""
-        heard: "queue.Queue[int]" = queue.Queue()
-        begins, goes_on = threading.Event(), threading.Event()
-
-        def on_notification(method: str, params: Any) -> None:
-            begins.set()
-            goes_on.wait(DEADLINE)
-            heard.put(params["progress"])
-
-        end = Wire(LEGACY[-1], bounds=Bounds(callbacks=10_000), on_notification=on_notification)
+        """At most Bounds.callbacks bytes wait. When there is room again, notifications arrive."""
+        heard: "queue.Queue[str]" = queue.Queue(1)  # a callback waits until there is room in it
+        end = Wire(LEGACY[-1], bounds=Bounds(callbacks=10_000),
+                   on_notification=lambda method, params: heard.put(method, timeout=DEADLINE))
         end.respond = lambda message: None
-        line = (b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d,'
-                b'"message":"' + b"x" * 1000 + b'"}}')
         with end.client, self.assertLogs(mcp_ref.__name__, "WARNING"):
-            end.give(line % 0)
-            self.assertTrue(begins.wait(DEADLINE))
-            for n in range(1, 100):
-                end.give(line % n)
-            goes_on.set()
-            first = [heard.get(timeout=DEADLINE) for _ in range(9)]
-            end.give(line % 100)
-            rest = [*iter(lambda: heard.get(timeout=DEADLINE), 100)]
-        self.assertEqual([*range(len(first + rest))], first + rest)
-        self.assertLessEqual(len(rest), 2)  # one runs, and one may pass the bound
-
+            for n in range(100):
+                end.give(b'{"jsonrpc":"2.0","method":"%d","params":{"x":"%s"}}' % (n, b"x" * 1000))
+            self.assertEqual([*"012345678"], [heard.get(timeout=DEADLINE) for _ in range(9)])
+            end.give(b'{"jsonrpc":"2.0","method":"last"}')
+            rest = [*iter(lambda: heard.get(timeout=DEADLINE), "last")]
+        self.assertLessEqual(len(rest), 3)  # one runs, one is in the queue, one may pass the bound
 
 CLIENT_SCRIPT = r"""
 import json, os, signal, subprocess, sys
