@@ -3,10 +3,10 @@
 Most of this file consists of transcripts. A transcript is a conversation between a client and a
 server over stdio, with one JSON-RPC message on each line:
 
-    == Before initialize the server refuses every request except ping  OURS legacy raw
-       [life.init-first]
-    > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-    < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
+    == A request with an unknown method gets the error -32601  MUST
+       [base.error.method-not-found]
+    > {"jsonrpc":"2.0","id":1,"method":"no/such"}
+    < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
 
 The revisions 2024-11-05 to 2025-11-25 are called legacy: the client opens a session with a
 handshake. The revision 2026-07-28 is called modern: each request stands alone.
@@ -974,16 +974,6 @@ def fixture_server(**options: Any) -> Server:
         return "ok"
 
     @server.tool
-    def block(kind: str) -> Any:
-        """Return a content block: text, image, audio, resource_link or resource."""
-        return {
-            "text": mcp_ref.text("hello"), "image": mcp_ref.image(b"\x89PNG", "image/png"),
-            "audio": mcp_ref.audio(b"RIFF", "audio/wav"),
-            "resource_link": {"type": "resource_link", "uri": "fixture://text", "name": "text"},
-            "resource": {"type": "resource", "resource": {
-                "uri": "fixture://text", "mimeType": "text/plain", "text": "hello"}}}[kind]
-
-    @server.tool
     def ask(text: str, context: Context) -> str:
         """Ask the user for a name, with this message. Return "accept Ada", or "decline"."""
         got = context.elicit(text, {"type": "object", "properties": {"name": {"type": "string"}},
@@ -1060,7 +1050,8 @@ def fixture_server(**options: Any) -> Server:
 SERVERS: Dict[str, Callable[[], Server]] = {
     "fixture": fixture_server,
     "empty": lambda: Server("empty", "1.0"),
-    "declared": lambda: Server("declared", "1.0", title="A title", capabilities=["tools"]),
+    "declared": lambda: Server("declared", "1.0", title="A title", capabilities=["tools"],
+                               extensions={"example.com/x": {"deep": [1]}}),
 }
 
 
@@ -1402,14 +1393,9 @@ class TestEnvelope(unittest.TestCase):
    [base.request.params-object]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}
 < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
-
 """)
 class TestRequests(unittest.TestCase):
     """Requests, responses and notifications, of which all of MCP is made."""
-
-
-class TestErrors(unittest.TestCase):
-    """The exceptions of the module, and the error codes that a server sends."""
 
     def test_the_text_of_an_unexpected_exception_is_logged_and_not_sent(self) -> None:
         """[base.error.internal] The text includes why a result is not JSON."""
@@ -1735,7 +1721,6 @@ class TestOrderOfChecks(unittest.TestCase):
 > [{"jsonrpc":"2.0","id":1,"method":"ping"},
    {"jsonrpc":"2.0","id":2,"method":"server/discover","params":{"_meta":"$modern"}}]
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
-
 ''')
 class TestLegacyBatches(unittest.TestCase):
     """Batches, which are arrays of messages."""
@@ -2097,17 +2082,25 @@ class TestReadyMadeResults(unittest.TestCase):
                 if revision not in LEGACY[2:]:  # these may send {"result": 1}
                     self.assertEqual(revision == MODERN, "structuredContent" in number)
 
-    def test_a_result_with_wrong_or_missing_structured_content_fails(self) -> None:
-        """A result with isError need not have it."""
+    def test_the_structured_content_of_a_result_fits_the_schema_that_is_listed(self) -> None:
+        """If it does not, the call fails. A result with isError need not have it. A legacy revision
+        lists a schema that is not of an object inside of one."""
+        schema = {"type": "array", "items": {"$ref": "#/definitions/one"},
+                  "definitions": {"one": {"type": "object"}}}
         server = Server("s", "1")
-        for name, result in (("failed", {"isError": True}), ("missing", {}),
-                             ("wrong", {"structuredContent": [1]})):
-            server.tool(name=name, output_schema={"type": "object"})(
-                server_function(Result(result)))
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual([], client.call_tool("failed")["content"])
-            for name in "wrong", "missing":
-                self.assertIs(True, client.call_tool(name).get("isError"), name)
+        for name, result in (("right", {"structuredContent": [{}]}), ("failed", {"isError": True}),
+                             ("missing", {}), ("wrong", {"structuredContent": [1]})):
+            server.tool(name=name, output_schema=schema)(server_function(Result(result)))
+        for revision in REVISIONS:
+            with self.subTest(revision), Client(
+                    server, protocol_version=revision, timeout=DEADLINE) as client:
+                listed = client.list_tools()[0].get("outputSchema")
+                right, *others = map(client.call_tool, ("right", "failed", "missing", "wrong"))
+                self.assertEqual(listed is None, "structuredContent" not in right)
+                if listed is not None:
+                    mcp_ref.validate(right["structuredContent"], listed)
+                self.assertEqual([True] * 3, [other["isError"] for other in others])
+                self.assertEqual([], others[0]["content"])
 
     def test_a_tool_error_reaches_the_model_and_nothing_is_logged(self) -> None:
         """In a resource or a prompt it becomes an error response with the same text. NotFound of a
@@ -2400,10 +2393,11 @@ os.waitpid(pid, 0), context.log("error", "said by the tool")"""
                 child.child.send_signal(numbers[-1])
 
     def test_a_signal_ends_a_server_quietly_with_status_128_plus_its_number(self) -> None:
-        """The server is idle, or a tool does not return, on a worker or on the main thread. Calls that
-        wait behind it do not begin. `finally` and atexit are executed."""
-        main = """import atexit
+        """The server is idle, or a tool does not return, on a worker or on the main thread. Calls
+        that wait behind it do not begin. `finally` and atexit are executed."""
+        main = """import atexit, signal
 atexit.register(os.write, 2, b"atexit\\n")
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does in the background
 try:
     server.run()
 finally:
@@ -2481,8 +2475,7 @@ def once():
         once = ["hello", 1, 1]
         self.beside(check, [
             ("twice", "once(), once()", *2 * once),
-            ("in a thread", "one = threading.Thread(target=once)\none.start(), one.join()", *once),
-            ("tools on this thread",
+            ("without workers",
              "server = Server('', '', workers=0)\nserver.tool(execute)\nonce()", *once)])
 
 
@@ -2721,7 +2714,6 @@ SERVERS["plain"] = lambda: types.SimpleNamespace(  # type: ignore[assignment, re
    {"jsonrpc": "2.0", "result": ["hello", 5], "id": "9"}]
 > [{"jsonrpc": "2.0", "method": "notify_sum", "params": [1,2,4]},
    {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}]
-
 """)
 class TestPeer(unittest.TestCase):
     """A peer sends requests, and answers those of the other side. Without MCP this is JSON-RPC."""
@@ -3016,7 +3008,6 @@ class TestRequestsToTheClient(unittest.TestCase):
    "inputResponses":{"$a":{"action":"decline"}},"requestState":"$one"}}
 < {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":{
    "method":"elicitation/create","params":{"message":"2?","...":0}}},"requestState":"$two","...":0}}
-
 ''')
 class TestInputRequests(unittest.TestCase):
     """The modern era: a server responds with the input that it needs."""
@@ -3226,7 +3217,6 @@ class TestRequestState(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"result":{"resources":[]}}
 > {"jsonrpc":"2.0","id":3,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":3,"result":{"prompts":[]}}
-
 ''')
 class TestListChanges(unittest.TestCase):
     """Tools, resources and prompts come and go."""
@@ -3323,16 +3313,6 @@ class TestListChanges(unittest.TestCase):
 <* {"jsonrpc":"2.0","id":0,"result":{"resultType":"complete",
    "_meta":{"io.modelcontextprotocol/subscriptionId":0,"...":0}}}
 
-== A legacy subscription belongs to one connection, and other connections get no notification  MUST
-   legacy [res.subscribe.only-subscribed]
-! lines = queue.Queue(); other = server.connect(lines.put, lambda job: job())
-! other.receive(request_line(1, "initialize", **hello(revision)))
-! other.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'); other.receive(
-   b'{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://text"}}')
-! server.resource_updated("fixture://text")
-= [json.loads(lines.get(timeout=DEADLINE)) for _ in range(3)][2]["params"] == {
-   "uri": "fixture://text"}
-
 == A change during the acknowledgement of a subscription is reported after the acknowledgement  MUST
    modern on changing [subs.ack-sent] [subs.nothing-before-ack]
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
@@ -3360,7 +3340,6 @@ class TestListChanges(unittest.TestCase):
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
 > {"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-
 ''')
 class TestSubscriptions(unittest.TestCase):
     """Notifications about changes, and the clients that get them."""
@@ -3372,9 +3351,10 @@ class TestSubscriptions(unittest.TestCase):
             with self.subTest(revision, number=number):
                 server, uri = fixture_server(bounds=Bounds(line=2000)), "fixture://text"
                 both = [Talk(server, revision) for _ in range(2)]
+                wish = {"notifications": {"resourceSubscriptions": [uri]}}  # modern
                 for end in both:
-                    end.request(*(("resources/subscribe", {"uri": uri}) if revision in LEGACY else (
-                        "subscriptions/listen", {"notifications": {"resourceSubscriptions": [uri]}})))
+                    end.request(*(("resources/subscribe", {"uri": uri}) if revision in LEGACY else
+                                  ("subscriptions/listen", wish)))
                 slow, quick = both[number], both[1 - number]
                 slow.lines = queue.Queue(1)  # like a full pipe, it blocks the thread that writes
                 for _ in range(100):
@@ -3644,7 +3624,7 @@ class TestLists(unittest.TestCase):
         for words, kind, mistake in (
                 # the ten mistakes that people make most often
                 ("take context", TypeError, lambda: tool(hinted(lambda context: context.meta))),
-                ("take context", TypeError, lambda: tool(hinted(lambda context: 0, context=List[set]))),
+                ("take it", TypeError, lambda: tool(hinted(lambda it: 0, it=List[set]))),
                 ("take self", TypeError, lambda: tool(hinted(lambda self, a: 0, a=int))),
                 ("generator", TypeError, lambda: tool(steps)),
                 *((f"take spot {words}", TypeError, lambda hint=hint: tool(
@@ -3683,10 +3663,12 @@ class TestLists(unittest.TestCase):
 
 
 @plays(r'''
-== A server can declare a capability before something is registered  OURS legacy raw on declared
+== A server can declare capabilities before something is registered, and extensions of MCP  OURS
+   legacy raw on declared [ver.ext.fallback]
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","serverInfo":"...",
-   "capabilities":{"tools":{"listChanged":true},"logging":{}}}}
+   "capabilities":{"tools":{"listChanged":true},"logging":{},
+   "extensions":{"example.com/x":{"deep":[1]}}}}}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}
@@ -3700,30 +3682,9 @@ class TestLists(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"result":{"sum":3}}
 > {"jsonrpc":"2.0","id":2,"method":"own/sum","params":{"b":2}}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
-
 ''')
 class TestRegistration(unittest.TestCase):
     """Registering tools, prompts, completions and further methods."""
-
-class TestExtensions(unittest.TestCase):
-    """Extensions of MCP, such as MCP Apps, are declared as capabilities."""
-
-    def test_each_side_sees_the_extensions_of_the_other_side_in_both_eras(self) -> None:
-        """[ver.ext.fallback]"""
-        own, seen = {"example.com/x": {"deep": [1]}}, []  # type: Tuple[Any, List[Any]]
-        server = Server("s", "1", extensions=own)
-        server.tool(name="clock", meta={"ui": {"resourceUri": "ui://clock"}})(hinted(
-            lambda context: seen.append(context.client_capabilities.get("extensions")),
-            context=Context))
-        offered = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
-        for revision, more in itertools.product((LEGACY[-1], MODERN), (offered, None)):
-            with self.subTest(revision), Client(server, protocol_version=revision, extensions=more,
-                                                timeout=DEADLINE) as client:
-                self.assertEqual(own, client.server_capabilities["extensions"])
-                self.assertEqual("ui://clock", client.list_tools()[0]["_meta"]["ui"]["resourceUri"])
-                client.call_tool("clock")
-        self.assertEqual([offered, None] * 2, seen)
-
     def test_the_identifier_of_an_extension_has_a_prefix_and_its_value_is_an_object(self) -> None:
         """MUST: [ver.ext.id-grammar]"""
         for make in (lambda value: Server("s", "1", extensions=value),
@@ -3966,16 +3927,28 @@ SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema,
      {"a": 1}, [1, "x", "red", None, [1, 2]]),
     ("Context", hinted(lambda context, a: [str(a)], context="Context", a="int"),
      schema_object({"a": SCHEMA_INT}, "a"), {"a": 1}, ["1"])]
-# (hint, value, content or None if the call fails, revisions with structuredContent)
-RESULTS: List[Tuple[Any, ...]] = [
-    ("str", "a", ["a"], ()), ("None", None, [], ()),
-    ("int", 0, [0], REVISIONS[2:]),
-    ("Tuple[SchemaColor, ...]", (SchemaColor.RED,), [["red"]], REVISIONS[2:]),
-    ("SchemaPoint", SCHEMA_Q, [SCHEMA_P], REVISIONS[2:]), ("SchemaPoint", None, None, ()),
-    ("SchemaBoth", {"name": "n"}, [{"name": "n"}], REVISIONS[2:]), ("SchemaBoth", {}, None, ()),
-    ("SchemaNull", SchemaNull(), [{"b": 1.5}], REVISIONS[2:]),  # None is its default
-    ("Optional[SchemaPoint]", SCHEMA_Q, [SCHEMA_P], REVISIONS[2:]),
-    ("typing.Union[int, str]", 5, [5], REVISIONS[2:])]
+# (hint, value, structured content in the modern revision; None: there is none)
+RESULTS: List[Tuple[str, Any, Any]] = [
+    ("str", "a", None), ("None", None, None), ("int", 0, 0), ("typing.Union[int, str]", 5, 5),
+    ("Tuple[SchemaColor, ...]", (SchemaColor.RED,), ["red"]), ("SchemaPoint", SCHEMA_Q, SCHEMA_P),
+    ("Optional[SchemaPoint]", SCHEMA_Q, SCHEMA_P), ("SchemaBoth", {"name": "n"}, {"name": "n"}),
+    ("SchemaNull", SchemaNull(), {"b": 1.5}),  # a member is left out while it is None, its default
+    ("SchemaPoint", None, "fails"), ("SchemaBoth", {}, "fails")]
+
+
+
+MENDED: List[Tuple[str, Any, Any]] = [  # (hint, a value that does not fit, in Python)
+    ("int", "7", 7), ("float", " 7 ", 7), ("List[int]", "[1, 2]", [1, 2]),
+    ("Dict[str, int]", '{"a": 1}', {"a": 1}), ("SchemaSpot", '{"x": 1}', {"x": 1}),
+    ("Optional[List[int]]", "[1]", [1])]
+UNCHANGED: List[Tuple[str, Any]] = [  # (hint, a value that fits)
+    ("str", "7"), ("str", "null"), ("typing.Union[int, str]", "7"), ("Any", "7"),
+    ("List[str]", ["[]"]), ("Optional[int]", None), ("Dict[str, Any]", {"a": None})]
+UNMENDED: List[Tuple[str, Any]] = [  # (hint, a value that does not fit and cannot be mended)
+    ("int", "one"), ("int", "\u0661"), ("int", '"7"'), ("int", "7 8"), ("int", ""), ("str", 7),
+    ("float", "NaN"), ("bool", "True"), ("bool", 1), ("List[int]", '["1"]'), ("List[int]", "1"),
+    ("List[int]", [None]), ("List[int]", "[" * 5000), ("int", None), ("int", "\ud800"),
+    ("SchemaSpot", {"x": None}), ("SchemaSpot", {"x": 1, "y": None})]
 
 
 class TestHints(unittest.TestCase):
@@ -4016,25 +3989,21 @@ class TestHints(unittest.TestCase):
     def test_a_result_becomes_json_and_has_to_fit_the_hint_of_the_function(self) -> None:
         """If the schema allows other values than objects, the legacy revisions list and send it
         inside of an object. [tools.output.conforms] [tools.structured.object]
-        [tools.structured.any] [tools.structured.absent-early] [tools.structured.text-copy]"""
-        for (hint, value, content, structured), revision in itertools.product(RESULTS, REVISIONS):
+        [tools.structured.any] [tools.structured.absent-early]"""
+        for (hint, value, wanted), revision in itertools.product(RESULTS, REVISIONS):
             with self.subTest(hint, value=value, revision=revision):
                 fn = hinted(lambda: value, **{"return": hint})
                 tool, result = self.use(fn, revision=revision)
-                if (hint, revision) == ("SchemaPoint", MODERN):
-                    self.assertEqual(SCHEMA_POINT, tool["outputSchema"])
-                texts = [block["text"] for block in result.pop("content")]
-                if content is None and "outputSchema" in tool:
-                    self.assertEqual({"isError": True}, result)
-                elif content is not None:
-                    self.assertEqual(content, list(map(json.loads, texts)) if structured else texts)
-                    whole = content[0] if content else None
-                    if revision in LEGACY and (hint[0] == "O" or not isinstance(whole, dict)):
-                        whole = {"result": whole}
-                    data = {"structuredContent": whole} if revision in structured else {}
-                    self.assertEqual(data, result)
-                    if revision in LEGACY and "outputSchema" in tool:
-                        mcp_ref.validate(whole, tool["outputSchema"])
+                if wanted == "fails":
+                    self.assertIs(True, result.get("isError"))
+                elif wanted is None or revision in LEGACY[:2]:
+                    self.assertNotIn("structuredContent", result)
+                else:
+                    wraps = revision in LEGACY and not hint.startswith("Schema")
+                    self.assertEqual({"result": wanted} if wraps else wanted,
+                                     result["structuredContent"])
+                    mcp_ref.validate(result["structuredContent"], tool["outputSchema"])
+                    if revision in LEGACY:
                         self.assertEqual("object", tool["outputSchema"]["type"])
 
     def test_dates_paths_and_the_like_are_strings_in_json(self) -> None:
@@ -4106,42 +4075,19 @@ class TestHints(unittest.TestCase):
             {name: one.get("description")
              for name, one in tool["inputSchema"]["properties"].items()})
 
-
-MENDED: List[Tuple[str, Any, Any]] = [  # (hint, a value that does not fit, in Python)
-    ("int", "7", 7), ("float", " 7 ", 7), ("List[int]", "[1, 2]", [1, 2]),
-    ("Dict[str, int]", '{"a": 1}', {"a": 1}), ("SchemaSpot", '{"x": 1}', {"x": 1}),
-    ("Optional[List[int]]", "[1]", [1])]
-UNCHANGED: List[Tuple[str, Any]] = [  # (hint, a value that fits)
-    ("str", "7"), ("str", "null"), ("typing.Union[int, str]", "7"), ("Any", "7"),
-    ("List[str]", ["[]"]), ("Optional[int]", None), ("Dict[str, Any]", {"a": None})]
-UNMENDED: List[Tuple[str, Any]] = [  # (hint, a value that does not fit and cannot be mended)
-    ("int", "one"), ("int", "\u0661"), ("int", '"7"'), ("int", "7 8"), ("int", ""), ("str", 7),
-    ("float", "NaN"), ("bool", "True"), ("bool", 1), ("List[int]", '["1"]'), ("List[int]", "1"),
-    ("List[int]", [None]), ("List[int]", "[" * 5000), ("int", None), ("int", "\ud800"),
-    ("SchemaSpot", {"x": None}), ("SchemaSpot", {"x": 1, "y": None})]
-
-
-class TestForgiving(unittest.TestCase):
-    """JSON text where a tool expects an array, an object or a number is read as JSON."""
-
-    def take(self, hint: str, value: Any) -> Tuple[List[Any], Any]:
-        """Call a tool with one argument. Return what it got, and the result."""
-        got: List[Any] = []
-        server = Server("s", "1")
-        server.tool(name="take")(hinted(lambda it: got.append(it), it=hint))
-        with Client(server, timeout=DEADLINE) as client:
-            return got, client.call_tool("take", {"it": value})
-
-    def test_a_string_that_does_not_fit_is_read_as_json(self) -> None:
+    def test_json_text_where_a_value_does_not_fit_is_read_as_json(self) -> None:
+        """Where a tool expects an array, an object or a number."""
         for hint, value, wanted in MENDED + [(hint, value, value) for hint, value in UNCHANGED]:
             with self.subTest(hint, value=value):
-                got, result = self.take(hint, value)
-                self.assertEqual(repr([wanted]), repr(got), text_of(result) if not got else "")
+                got: List[Any] = []
+                self.use(hinted(lambda it: got.append(it), it=hint), {"it": value})
+                self.assertEqual(repr([wanted]), repr(got))
 
     def test_if_a_fault_remains_the_result_reports_the_original_faults(self) -> None:
         for hint, value in UNMENDED:
             with self.subTest(hint, value=repr(value)[:40]):
-                got, result = self.take(hint, value)
+                got: List[Any] = []
+                result = self.use(hinted(lambda it: got.append(it), it=hint), {"it": value})[1]
                 self.assertEqual(([], True), (got, result["isError"]))
                 self.assertRegex(text_of(result), "^arguments.it.*expected|missing|unknown")
 
@@ -4230,8 +4176,9 @@ class TestForgiving(unittest.TestCase):
 == If the error -32022 lists a revision that the client speaks, the client repeats the request in
    that revision  MUST modern raw client [ver.client-retry] [ver.probe.modern-error]
    [ver.probe.modern-result]
-! client = wire.client = Client(wire); client.connect()
-> {"jsonrpc":"2.0","id":"$probe","method":"server/discover"}
+! client = wire.client = Client(wire, extensions={"example.com/x": {}}); client.connect()
+> {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":{"_meta":{"...":0,
+   "io.modelcontextprotocol/clientCapabilities":{"extensions":{"example.com/x":{}}}}}}
 < {"jsonrpc":"2.0","id":"$probe","error":{"code":-32022,"message":"Unsupported protocol version",
    "data":{"supported":["2026-07-28"],"requested":"2026-07-28"}}}
 > {"jsonrpc":"2.0","id":"$again","method":"server/discover"}
@@ -4240,7 +4187,6 @@ class TestForgiving(unittest.TestCase):
 = client.protocol_version == revision and probe != again
 # A modern server may leave out its name.
 = client.server_info == {}
-
 ''')
 class TestClientOpening(unittest.TestCase):
     """The probe and the handshake of a client, and their results."""
@@ -4399,7 +4345,6 @@ class TestClientOpening(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$b","error":{"code":-32601,"message":"no"}}
 < {"jsonrpc":"2.0","id":"$a","result":{"n":1}}
 = (got[0]["n"], got[1].code) == (1, -32601)
-
 """)
 class TestClientRequests(unittest.TestCase):
     """The requests of a client, their timeouts, and the checks of their results."""
@@ -4432,28 +4377,23 @@ class TestClientRequests(unittest.TestCase):
                 self.assertRaises(ValueError, client.list_tools)
             self.assertLess(len(asked), 1100)
 
-    def test_a_call_asks_for_at_most_a_hundred_inputs_in_each_of_ten_rounds(self) -> None:
-        """OURS: The user is not asked at all if a result asks for more, nor an eleventh time."""
-        def ask(count: int, rounds: int) -> Any:
-            """Return the result or the type of the exception, and how often the user was asked."""
+    def test_a_call_answers_at_most_a_hundred_inputs_in_at_most_ten_rounds(self) -> None:
+        """OURS: If a result would exceed this, the user is not asked at all, and ValueError is
+        raised."""
+        form = {"method": "elicitation/create", "params": {
+            "message": "?", "requestedSchema": {"type": "object", "properties": {}}}}
+        for inputs, rounds, answered in (1, 10, 10), (1, 11, 10), (100, 1, 100), (51, 2, 51):
             end, asked = Wire(MODERN, offers=True), []  # type: ignore[var-annotated]
-            form = {"method": "elicitation/create", "params": {
-                "message": "?", "requestedSchema": {"type": "object", "properties": {}}}}
             results = iter([{"resultType": "input_required", "inputRequests": {
-                str(n): form for n in range(count)}}] * rounds)
+                str(n): form for n in range(inputs)}}] * rounds)
             end.respond = lambda message: next(results, {"resultType": "complete"})
             end.elicit = lambda params: asked.append(1) or {"action": "decline"}
-            with end.client as client:
-                try:
-                    return client.call_tool("x"), len(asked)
-                except Exception as error:
-                    return type(error), len(asked)
-
-        done = {"resultType": "complete"}
-        for case, outcome in (((1, 10), (done, 10)), ((1, 11), (ValueError, 10)),
-                              ((100, 1), (done, 100)), ((101, 1), (ValueError, 0))):
-            with self.subTest(case):
-                self.assertEqual(outcome, ask(*case))
+            with self.subTest(inputs=inputs, rounds=rounds), end.client as client:
+                if inputs * rounds == answered:
+                    client.call_tool("x")
+                else:
+                    self.assertRaises(ValueError, client.call_tool, "x")
+                self.assertEqual(answered, len(asked))
 
     def test_a_result_that_does_not_have_the_form_of_its_method_raises_value_error(self) -> None:
         """MUST: [base.result.resulttype-unknown] [base.result.resulttype-set]"""
@@ -4654,7 +4594,6 @@ class TestClientRequests(unittest.TestCase):
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 ! gate.set(); job.join(DEADLINE)
 = not job.is_alive()
-
 """)
 class TestClientAnswers(unittest.TestCase):
     """Answers to servers of both eras, subscriptions, and the end of a connection."""
@@ -4801,15 +4740,6 @@ class TestInProcess(unittest.TestCase):
         self.assertEqual("a", text_of(two.call_tool("echo", {"text": "a"})))
         self.assertEqual("a", text_of(one.connect().call_tool("echo", {"text": "a"})))
 
-    def test_a_closed_client_leaves_no_thread_behind(self) -> None:
-        before, server = {*threading.enumerate()}, fixture_server()
-        for _ in range(5):
-            with Client(server, timeout=DEADLINE) as client:
-                client.ping()
-        for thread in {*threading.enumerate()} - before:
-            thread.join(DEADLINE)
-        self.assertEqual(set(), {*threading.enumerate()} - before)
-
     def test_requests_of_a_batch_that_get_no_response_in_time_are_cancelled(self) -> None:
         for revision in LEGACY[1], MODERN:
             with self.subTest(revision):
@@ -4842,8 +4772,6 @@ class TestCallbacks(unittest.TestCase):
         self.assertNotIn(threading.current_thread(), threads)
         self.assertEqual([(n, 20, f"step {n}") for n in range(1, 21)],
                          [what for what in said if len(what) == 3])
-        told = [what[1]["progress"] for what in said if len(what) == 2]
-        self.assertEqual([*range(1, len(told) + 1)], told)
 
     def test_notifications_are_dropped_when_too_many_wait_for_a_callback(self) -> None:
         """At most Bounds.callbacks bytes wait. When there is room again, notifications arrive."""
@@ -4890,7 +4818,7 @@ class TestClientProcess(unittest.TestCase):
 
     def test_pending_calls_raise_connection_closed_when_their_server_ends(self) -> None:
         """SHOULD: The lines of the server are read before. The message has its exit status.
-        connect() starts the server again. [stdio.crash-restart] [stdio.shutdown.server-initiated]"""
+        connect() starts it again. [stdio.crash-restart] [stdio.shutdown.server-initiated]"""
         for code, status in (("os._exit(7)", "7"), ("os.kill(os.getpid(), 9)", "-9"),
                              ("os.write(1, b'{\"half'); os._exit(7)", "7"),
                              (CLIENT_GRANDCHILD + "; os._exit(7)", "7"),
@@ -5076,26 +5004,23 @@ print(facts() == before, logging.getLogger("mcp_ref").handlers)"""))
 
     @unittest.skipUnless(hasattr(os, "openpty"), "terminals of POSIX")
     def test_a_server_at_a_terminal_prints_a_request_to_paste(self) -> None:
-        """It stands on the first or second line of stderr. Hanging up ends the server."""
-        for hangs_up in False, True:
-            master, slave = os.openpty()
-            child = subprocess.Popen([*PYTHON, FILE_PATH], stdin=slave, stdout=-1, stderr=-1,
-                                     env=PROCESS_ENV)
-            self.addCleanup(child.__exit__, None, None, None)
-            self.addCleanup(child.kill)
-            os.close(slave)
-            assert child.stdout and child.stderr
-            self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
-            found = re.search(rb"\{.*server/discover.*\}", child.stderr.readline())
-            found = found or re.search(rb"\{.*server/discover.*\}", child.stderr.readline())
-            assert found
-            if not hangs_up:
-                os.write(master, found[0] + b"\n\x04")  # Ctrl-D
-                out, errors = child.communicate(timeout=DEADLINE)
-                self.assertIn(MODERN, json.loads(out)["result"]["supportedVersions"])
-                self.assertEqual(b"", errors)
-            os.close(master)
-            self.assertEqual(0, child.wait(DEADLINE))
+        """It stands on the first or second line of stderr."""
+        master, slave = os.openpty()
+        child = subprocess.Popen([*PYTHON, FILE_PATH], stdin=slave, stdout=-1, stderr=-1,
+                                 env=PROCESS_ENV)
+        self.addCleanup(child.__exit__, None, None, None)
+        self.addCleanup(child.kill)
+        os.close(slave)
+        assert child.stdout and child.stderr
+        self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
+        found = re.search(rb"\{.*server/discover.*\}", child.stderr.readline())
+        found = found or re.search(rb"\{.*server/discover.*\}", child.stderr.readline())
+        assert found
+        os.write(master, found[0] + b"\n\x04")  # Ctrl-D
+        out, errors = child.communicate(timeout=DEADLINE)
+        os.close(master)
+        self.assertIn(MODERN, json.loads(out)["result"]["supportedVersions"])
+        self.assertEqual((0, b""), (child.returncode, errors))
 
     def test_trace_gets_each_line_of_new_connections_with_its_direction(self) -> None:
         """The trace of a server and that of a client."""
