@@ -1141,14 +1141,14 @@ class ProcessChild(Process):
     """
 
     def __init__(self, options: str = "", before: str = "", main: str = "",
-                 drain: float = 2 * DEADLINE, env: Any = {}) -> None:
+                 drain: float = 2 * DEADLINE) -> None:
         gate, end = os.pipe()
         script = "\n".join((PROCESS_SERVER.replace("OPTIONS", options), f"GATE = {gate}", before,
                             main or f"server.run({drain})"))
         self.relay = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.child = subprocess.Popen(
             [*PYTHON, "-c", script], stdin=subprocess.PIPE, stdout=self.relay.stdin, bufsize=0,
-            stderr=subprocess.PIPE, env={**PROCESS_ENV, **env}, pass_fds=[gate])
+            stderr=subprocess.PIPE, env=PROCESS_ENV, pass_fds=[gate])
         assert self.relay.stdin and self.child.stdin
         self.relay.stdin.close(), os.close(gate)
         self.stdin, self.gate = self.child.stdin, open(end, "wb", 0)
@@ -1801,7 +1801,7 @@ SERVER_BLOCKS = [
 SERVER_RETURNS = {  # tool -> the value that it returns, or the exception that it raises
     "nothing": None, "gallery": SERVER_BLOCKS, "schema": {"type": ["\u00e4"]},
     "mixed": ["a", 1, mcp_ref.image(b"x", "image/png")],
-    "set": {1}, "nan": [float("nan")], "words": ValueError("why"), "exit": SystemExit("bye"),
+    "nan": [float("nan")], "words": ValueError("why"), "exit": SystemExit("bye"),
     "wordless": ZeroDivisionError(),
     "paid": RpcError(-32042, "Pay first.", {"elicitations": [{
         "mode": "url", "message": "Pay.", "url": "https://a.example/", "elicitationId": "7"}]})}
@@ -1978,8 +1978,6 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
    the message  OURS on values [tools.call.execution-error]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nan"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"set"}}
-< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
 > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"words"}}
 < {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"why"}],"isError":true}}
 > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"wordless"}}
@@ -2301,25 +2299,19 @@ except EOFError:
         self.assertEqual(sorted(2 * said), sorted(child.said.splitlines()))
 
     def test_a_child_process_of_a_tool_does_not_inherit_the_servers_stdout(self) -> None:
-        """None of the descriptors that the child inherits leads to stdout. The host sees the end of
-        stdout when the server ends, even if the child is alive. [stdio.stdout-only-messages]"""
+        """None of the descriptors that the child inherits leads to stdout.
+        [stdio.stdout-only-messages]"""
         script = """import os
 for fd in range(1, 256):
     try:
         os.write(fd, b"said by the child\\n")
     except OSError:  # the descriptor does not exist or is read-only
-        pass
-os.write(2, b"here\\n"), os.read(%d, 1), os.write(2, b"the child lived on\\n")"""
+        pass"""
         child = self.start()
-        child.run(f"import shlex\nchild = [*{PYTHON!r}, '-c', {script!r} % GATE]\n"
-                  "os.system(shlex.join(child) + ' &')", "started")
-        self.assertIn(b'"done"', child.lines.get(timeout=DEADLINE))
-        child.stdin.close()
-        self.assertIsNone(child.lines.get(timeout=DEADLINE))  # stdout has ended
-        self.assertEqual(0, child.child.wait(DEADLINE))
-        child.gate.close()
-        child.read_stderr("the child lived on")
-        self.assertIn("the child lived on", child.said)
+        child.out(f"import subprocess\nsubprocess.run([*{PYTHON!r}, '-c', {script!r}], "
+                  "close_fds=False)")
+        self.assertEqual({}, child.end())
+        self.assertIn("said by the child", child.said)
 
     def test_a_process_that_a_tool_forks_writes_nothing_to_the_protocol(self) -> None:
         """Neither a log message nor what it prints. The tool itself goes on."""
@@ -2467,16 +2459,11 @@ def once():
     server.run()
     os.write(1, b'{{"id":%d}}\\n' % (before == facts()))
 """
-        def check(code: str, *ids: Any) -> None:
+        once, other = ["hello", 1, 1], "server = Server('', '', workers=0)\nserver.tool(execute)\n"
+        for code, ids in ("once(), once()", 2 * once), (other + "once()", once):
             child = self.start(main=host + code)
             got = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
-            self.assertEqual(([*ids], 0), (got, child.wait_for_end()))
-
-        once = ["hello", 1, 1]
-        self.beside(check, [
-            ("twice", "once(), once()", *2 * once),
-            ("without workers",
-             "server = Server('', '', workers=0)\nserver.tool(execute)\nonce()", *once)])
+            self.assertEqual((ids, 0), (got, child.wait_for_end()))
 
 
 class TestFaults(ProcessCase):
@@ -3320,16 +3307,11 @@ class TestListChanges(unittest.TestCase):
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
 < {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":"..."}
 
-== A legacy subscription beyond the bound is refused until another subscription ends  OURS legacy on
-   bounded
+== A legacy subscription beyond the bound is refused  OURS legacy on bounded
 > {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"fixture://text"}}
 < {"jsonrpc":"2.0","id":1,"result":{}}
 > {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://blob"}}
 < {"jsonrpc":"2.0","id":2,"error":{"code":"$ours:429","message":"..."}}
-> {"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"fixture://text"}}
-< {"jsonrpc":"2.0","id":3,"result":{}}
-> {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"fixture://blob"}}
-< {"jsonrpc":"2.0","id":4,"result":{}}
 
 == A modern subscription counts towards the bound of subscriptions while it is open  OURS modern on
    bounded
@@ -3586,25 +3568,6 @@ class TestLists(unittest.TestCase):
             ("server/discover", "capabilities"), ("tools/list", "tools"),
             ("prompts/list", "prompts"), ("resources/list", "resources"),
             ("resources/templates/list", "resourceTemplates"), ("resources/read", "contents"))])
-
-    def test_an_entry_of_a_list_has_the_name_and_the_docstring_of_its_function(self) -> None:
-        """OURS: A name or a description that is passed to the decorator takes precedence."""
-        def spoken() -> None:
-            """Say it.
-
-                Example:
-                    x = 1
-
-            """
-
-        server, said = Server("s", "1"), "Say it.\n\nExample:\n    x = 1"
-        self.assertIs(spoken, server.tool(spoken))
-        self.assertIs(spoken, server.tool(name="named", description="Do it.")(spoken))
-        server.prompt(name="one")(spoken)
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual([("spoken", said), ("named", "Do it."), ("one", said)], [
-                (one["name"], one.get("description"))
-                for one in client.list_tools() + client.list_prompts()])
 
     def test_a_mistake_of_the_author_raises_at_its_line_with_place_name_and_value(self) -> None:
         """OURS: One sentence. A refused registration changes nothing. [tools.name.unique]
@@ -4053,8 +4016,8 @@ class TestHints(unittest.TestCase):
                     self.assertEqual(answer, text_of(client.call_tool("ask")))
         self.assertEqual([{"x", "y"}] * 4, forms)
 
-    def test_the_args_section_of_a_docstring_describes_the_parameters(self) -> None:
-        """The rest of the docstring describes the tool. A text in Annotated has priority."""
+    def test_a_docstring_describes_a_tool_and_its_args_section_the_parameters(self) -> None:
+        """A text in Annotated, and a name and a description for the decorator, have priority."""
         def search(words: List[str], context: Context, limit: int = 5,
                    own: Annotated[str, "Its own."] = "", plain: int = 0) -> None:
             """Search the library.
@@ -4066,8 +4029,13 @@ class TestHints(unittest.TestCase):
                 own: Another text.
             """
 
-        tool, _ = self.use(search, {"words": []})
-        self.assertEqual("Search the library.", tool["description"])
+        server = Server("s", "1")
+        self.assertIs(search, server.tool(search))
+        server.prompt(name="find", description="Find it.")(search)
+        with Client(server, timeout=DEADLINE) as client:
+            tool, prompt = client.list_tools() + client.list_prompts()
+        self.assertEqual(["search", "Search the library.", "find", "Find it."], [
+            one[member] for one in (tool, prompt) for member in ("name", "description")])
         self.assertEqual(tool["inputSchema"], mcp_ref.schema_of(search))
         self.assertEqual(
             {"words": "Words of the title.", "limit": "How many titles.", "own": "Its own.",
@@ -4855,8 +4823,9 @@ class TestClientProcess(unittest.TestCase):
                 self.assertRaises(ProcessLookupError, os.kill, pid, signal.SIGKILL)
                 self.assertEqual(how, file.read())
 
-    def test_an_interrupt_at_any_line_of_connect_leaves_no_thread_and_no_descriptor(self) -> None:
-        """OURS: Every eighth line is tried. The client can connect again."""
+    def test_an_interrupt_at_any_line_of_connect_or_close_leaves_nothing_behind(self) -> None:
+        """OURS: Another close() ends the process, each thread and each descriptor. Then the client
+        can connect again. Some of the lines are tried."""
         client, threads = self.spawn(), {*threading.enumerate()}
 
         def left() -> int:
@@ -4872,8 +4841,13 @@ class TestClientProcess(unittest.TestCase):
         for line in range(1, lines + 1, 8):
             interrupted(client.connect, line)
             self.assertEqual(before, left(), f"after line {line} of {lines}")
-        with client:
-            self.assertTrue(client.connected)
+        for line in itertools.count(1, 3):
+            pid = client.connect().call_tool("answer(pid=os.getpid())")["pid"]
+            lines = interrupted(client.close, line)
+            self.assertEqual(before, left(), f"after line {line} of {lines}")
+            self.assertRaises(ProcessLookupError, os.kill, pid, signal.SIGKILL)
+            if lines < line:  # close() had no such line
+                break
 
     def test_the_timeout_of_a_call_includes_the_time_to_write_the_request(self) -> None:
         """OURS: The server never reads. It stays connected, and close() ends it afterwards."""
@@ -4890,18 +4864,6 @@ class TestClientProcess(unittest.TestCase):
                              ([sys.executable, "x"], "/no/such/folder")):
             with self.subTest(command), self.assertRaisesRegex(OSError, cwd or command[0]):
                 Client(command, cwd=cwd, timeout=DEADLINE).connect()
-
-    def test_an_interrupt_at_any_line_of_close_leaves_no_process(self) -> None:
-        """OURS: Every third line is tried. A second close() finishes the job."""
-        client, lines = self.spawn(), 1
-        for line in itertools.count(1, 3):
-            if line > lines > 1:
-                break
-            pid = client.connect().call_tool("answer(pid=os.getpid())")["pid"]
-            lines = interrupted(client.close, line)
-            client.close()
-            self.assertRaises(ProcessLookupError, os.kill, pid, signal.SIGKILL)
-            self.assertFalse(client.connected)
 
     def test_a_server_process_has_the_given_env_and_cwd_and_its_clients_stderr(self) -> None:
         """SHOULD NOT: Output on stderr does not count as a failure. [stdio.stderr-not-error] A
