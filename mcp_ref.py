@@ -1378,7 +1378,8 @@ class Function:
         arguments there."""
         fault = self.input_schema.fault_in(arguments, name)
         if fault is not None and repairs:
-            arguments = repaired(arguments, self.input_schema.schema)
+            schema = self.input_schema.schema
+            arguments = repaired(arguments, schema, schema)
             if self.input_schema.fault_in(arguments, name) is None:
                 fault = None
         if fault is not None:
@@ -1396,24 +1397,30 @@ class Function:
         return Result(to_plain(value)) if isinstance(value, Result) else to_plain(value)
 
 
-def repaired(arguments: Json, schema: Json) -> Json:
-    """Return arguments in which JSON text is replaced by its value, where it helps.
+def repaired(value: Any, schema: Any, root: Json) -> Any:
+    """Return a value in which JSON text is replaced by its value, and null in an
+    optional member by nothing, where it does not fit. root is the schema around it all.
 
     Models often send "[1, 2]" where an array, an object or a number is expected, and
     null instead of leaving out an optional argument.
     """
+    if type(schema) is not dict or fault_in(value, schema, root=root) is None:
+        return value
+    if type(value) is str:
+        try:
+            return decode(value.encode())
+        except (RpcError, UnicodeEncodeError):  # it is not JSON text
+            return value
+    if type(value) is list:
+        return [repaired(item, schema.get("items", True), root) for item in value]
+    if type(value) is not dict:
+        return value
     copy = {}
-    for name, value in arguments.items():
+    for name, item in value.items():
         wanted = schema.get("properties", {}).get(name, True)
-        if fault_in(value, wanted, root=schema) is not None:
-            if value is None and name not in schema.get("required", ()):
-                continue
-            if type(value) is str:
-                try:
-                    value = decode(value.encode())
-                except (RpcError, UnicodeEncodeError):
-                    pass  # it is not JSON text
-        copy[name] = value
+        is_needed = item is not None or name in schema.get("required", ())
+        if is_needed or fault_in(item, wanted, root=root) is None:
+            copy[name] = repaired(item, wanted, root)
     return copy
 
 
