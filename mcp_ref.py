@@ -1123,7 +1123,7 @@ class PendingRequest:
         try:
             if not self.wait(timeout):
                 self.peer.give_up(self, RequestTimeout(
-                    f"{self.method}: no response in {timeout:.3g} s"))
+                    f"{self.method}: no response in time"))
                 self.wait()  # another thread may be just finishing it
         except BaseException:  # Ctrl-C
             self.cancel("interrupted")
@@ -3416,6 +3416,8 @@ def describe_object(hints: Json, defaults: Json, where: str,
                 raise ValueError(f"{name}: {error}") from None
         return members
 
+    if all(cast is unchanged for cast in casts.values()):
+        return schema, dict  # a copy
     return schema, cast_members
 
 
