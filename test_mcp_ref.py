@@ -3,10 +3,10 @@
 Most of this file consists of transcripts. A transcript is a conversation between a client and a
 server over stdio, with one JSON-RPC message on each line:
 
-    == Before initialize the server refuses every request except ping  OURS legacy raw
-       [life.init-first]
-    > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-    < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
+    == A request with an unknown method gets the error -32601  MUST
+       [base.error.method-not-found]
+    > {"jsonrpc":"2.0","id":1,"method":"no/such"}
+    < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
 
 The revisions 2024-11-05 to 2025-11-25 are called legacy: the client opens a session with a
 handshake. The revision 2026-07-28 is called modern: each request stands alone.
@@ -60,7 +60,6 @@ sections of mcp_ref.py.
 """
 from __future__ import annotations
 
-import ast
 import atexit
 import concurrent.futures
 import dataclasses
@@ -70,9 +69,7 @@ import enum
 import errno
 import fractions
 import functools
-import gc
 import importlib.util
-import inspect
 import itertools
 import json
 import linecache
@@ -80,13 +77,11 @@ import logging
 import os
 import pathlib
 import queue
-import random
 import re
 import select
-import shlex
 import shutil
 import signal
-import socket
+import socket  # noqa: F401  # for transcripts
 import socketserver
 import subprocess
 import sys
@@ -98,7 +93,6 @@ import types
 import typing
 import unittest
 import uuid
-import weakref
 from typing import (Annotated, Any, Callable, Dict, Iterator, List, Literal, NamedTuple,
                     Optional, Tuple, TypedDict)
 
@@ -570,7 +564,7 @@ class Memory:
     def __init__(self, server: Server) -> None:
         self.lines: "queue.Queue[bytes]" = queue.Queue()
         self.server, self.over = server, False
-        self.session = server.connect(self.lines.put, self.start)
+        self.session = server.connect(lambda line: self.lines.put(line), self.start)
 
     def start(self, job: Callable[[], None]) -> None:
         threading.Thread(target=job, daemon=True).start()
@@ -597,64 +591,48 @@ class Memory:
             self.session.close()
 
 
-class HeldServer(Memory):
-    """A connection to a server in memory. Its jobs wait until the test runs them."""
+class Talk(Memory):
+    """A client with a revision and capabilities, which is connected to a server in memory.
 
-    def __init__(self, server: Server) -> None:
+    The jobs of the server wait until run() or request() runs them.
+    """
+
+    def __init__(self, server: Server, revision: str = MODERN, offers: Any = None) -> None:
         self.jobs: List[Callable[[], None]] = []
-        self.start = self.jobs.append  # type: ignore[assignment]
         super().__init__(server)
+        self.revision, self.offers = revision, offers
+        if revision in LEGACY:
+            self.say("initialize", hello(revision, offers), id="hello")
+            self.say("notifications/initialized", {})
+            self.out()
+
+    def start(self, job: Callable[[], None]) -> None:
+        self.jobs.append(job)
 
     def say(self, method: str, params: Any, **more: Any) -> None:
+        """Send a message. A modern one has a `_meta`, with a new progressToken each time."""
+        if self.revision not in LEGACY and isinstance(params, dict):
+            params = {"_meta": {
+                **modern_meta(self.offers, self.revision), META + "logLevel": "info",
+                "progressToken": time.monotonic_ns()}, **params}
         message = {"jsonrpc": "2.0", "method": method, "params": params, **more}
         self.give(json.dumps(message).encode())
 
-    def call(self, rid: Any, name: str, **arguments: Any) -> None:
-        meta = {**modern_meta(), META + "logLevel": "info"}  # a modern call works without a session
-        self.say("tools/call", {"name": name, "arguments": arguments, "_meta": meta}, id=rid)
-
-    def open(self, revision: str, offers: Any = None) -> None:
-        """Open a legacy session."""
-        self.say("initialize", hello(revision, offers), id="hello")
-        self.say("notifications/initialized", {})
-        self.out()
-
     def out(self) -> List[Any]:
+        """Return the messages that have arrived."""
         return [json.loads(line) for line in iter(lambda: self.take(0), None)]
 
     def run(self) -> List[Any]:
+        """Run the jobs, one after the other, and return the messages that have arrived."""
         while self.jobs:
             self.jobs.pop(0)()
         return self.out()
 
-
-class Talk(Memory):
-    """A client with a revision and capabilities, which is connected to a server in memory.
-
-    The function write(client, line) gets each line that the server sends to it.
-    """
-
-    def __init__(self, server: Server, revision: str = MODERN, offers: Any = OFFERS,
-                 write: "Callable[[Talk, bytes], None]" = lambda talk, line: talk.lines.put(line)
-                 ) -> None:
-        self.lines, self.server, self.over = queue.Queue(), server, False
-        self.revision, self.offers = revision, offers
-        self.session = server.connect(lambda line: write(self, line), self.start)
-        if revision in LEGACY:
-            self.request("initialize", hello(revision, offers))
-            self.give(OPENING[1])
-
-    def say(self, rid: str, method: str, params: Any) -> None:
-        """Send a request."""
-        if self.revision not in LEGACY:  # with a new progressToken each time
-            params = {**params, "_meta": {
-                **modern_meta(self.offers, self.revision), META + "logLevel": "info",
-                "progressToken": time.monotonic_ns()}}
-        self.give(request_line(rid, method, **params))
-
     def request(self, method: str, params: Any, **more: Any) -> Any:
-        """Send a request. Return the next message that arrives."""
-        self.say(method, method, {**params, **more})
+        """Send a request. Run it on a thread, and return the next message that arrives."""
+        self.say(method, {**params, **more}, id=method)
+        while self.jobs:
+            super().start(self.jobs.pop(0))
         return json.loads(self.take(DEADLINE) or b"null")
 
 
@@ -721,26 +699,6 @@ class Wire:
 
     def closed(self) -> bool:
         return self.opened == self.ended
-
-
-class Link:
-    """A transport of our Client that leads directly to a server in this process.
-
-    `sent` has the messages of the client. The server's jobs run at once, or start(job) runs them.
-    """
-
-    def __init__(self, server: Any, start: Callable[[Any], Any] = lambda job: job()) -> None:
-        self.server, self.start, self.sent = server, start, []  # type: ignore[var-annotated]
-
-    def open(self, on_line: Any, on_close: Any) -> None:
-        self.session = self.server.connect(on_line, self.start)
-
-    def send(self, line: bytes) -> None:
-        self.sent.append(json.loads(line))
-        self.session.receive(line)
-
-    def close(self) -> None:
-        self.session.close()
 
 
 class Process:
@@ -1016,16 +974,6 @@ def fixture_server(**options: Any) -> Server:
         return "ok"
 
     @server.tool
-    def block(kind: str) -> Any:
-        """Return a content block: text, image, audio, resource_link or resource."""
-        return {
-            "text": mcp_ref.text("hello"), "image": mcp_ref.image(b"\x89PNG", "image/png"),
-            "audio": mcp_ref.audio(b"RIFF", "audio/wav"),
-            "resource_link": {"type": "resource_link", "uri": "fixture://text", "name": "text"},
-            "resource": {"type": "resource", "resource": {
-                "uri": "fixture://text", "mimeType": "text/plain", "text": "hello"}}}[kind]
-
-    @server.tool
     def ask(text: str, context: Context) -> str:
         """Ask the user for a name, with this message. Return "accept Ada", or "decline"."""
         got = context.elicit(text, {"type": "object", "properties": {"name": {"type": "string"}},
@@ -1101,8 +1049,9 @@ def fixture_server(**options: Any) -> Server:
 
 SERVERS: Dict[str, Callable[[], Server]] = {
     "fixture": fixture_server,
-    "paged": lambda: fixture_server(page_size=3),
     "empty": lambda: Server("empty", "1.0"),
+    "declared": lambda: Server("declared", "1.0", title="A title", capabilities=["tools"],
+                               extensions={"example.com/x": {"deep": [1]}}),
 }
 
 
@@ -1192,14 +1141,14 @@ class ProcessChild(Process):
     """
 
     def __init__(self, options: str = "", before: str = "", main: str = "",
-                 drain: float = 2 * DEADLINE, env: Any = {}) -> None:
+                 drain: float = 2 * DEADLINE) -> None:
         gate, end = os.pipe()
         script = "\n".join((PROCESS_SERVER.replace("OPTIONS", options), f"GATE = {gate}", before,
                             main or f"server.run({drain})"))
         self.relay = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.child = subprocess.Popen(
             [*PYTHON, "-c", script], stdin=subprocess.PIPE, stdout=self.relay.stdin, bufsize=0,
-            stderr=subprocess.PIPE, env={**PROCESS_ENV, **env}, pass_fds=[gate])
+            stderr=subprocess.PIPE, env=PROCESS_ENV, pass_fds=[gate])
         assert self.relay.stdin and self.child.stdin
         self.relay.stdin.close(), os.close(gate)
         self.stdin, self.gate = self.child.stdin, open(end, "wb", 0)
@@ -1391,12 +1340,12 @@ class TestEnvelope(unittest.TestCase):
 
     def test_a_line_or_a_batch_that_exceeds_its_bound_is_refused(self) -> None:
         line, ping = peer_request('"x"').encode(), {"jsonrpc": "2.0", "method": "ping"}
-        end = HeldServer(Server("s", "1", bounds=Bounds(line=len(line), batch=2)))
+        end = Talk(Server("s", "1", bounds=Bounds(line=len(line), batch=2)))
         end.give(line)
         end.give(line + b" ")
         self.assertEqual([("x", -32601), (None, -32700)], [
             (one.get("id"), one["error"]["code"]) for one in end.out()])
-        end.say("initialize", hello("2025-03-26"), id=0)
+        end.give(request_line(0, "initialize", **hello("2025-03-26")))
         for count in (2, 3):
             end.give(json.dumps([{**ping, "id": n} for n in range(count)]).encode())
         self.assertEqual([dict, list, dict], list(map(type, end.out())))
@@ -1444,61 +1393,13 @@ class TestEnvelope(unittest.TestCase):
    [base.request.params-object]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}
 < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
-
-== JSON that is not a valid request gets the error -32600  MUST [base.error.invalid-request]
-   [base.jsonrpc.version] [base.request.method-string]
-> {"jsonrpc":"2.0","id":1,"method":5}
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
-> {"id":2,"method":"tools/list"}
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
-
-== The error for an invalid request has the id of that request if the id can be read  MUST
-   2025-11-25+ [base.error.id-omitted-when-unreadable]
-> {"jsonrpc":"2.0","id":1,"method":5}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"...","...":0}}
-
 """)
 class TestRequests(unittest.TestCase):
     """Requests, responses and notifications, of which all of MCP is made."""
 
-
-class TestErrors(unittest.TestCase):
-    """The exceptions of the module, and the error codes that a server sends."""
-
-    def test_each_error_code_is_of_the_revision_or_outside_of_the_reserved_range(self) -> None:
-        """The test provokes each kind of error. [base.error.reserved-range] [base.error.no-32002]
-        [base.error.no-new-legacy-codes] [base.error.avoid-legacy-block]
-        [base.error.mcp-block-only-defined]"""
-        wrong: List[Tuple[str, Any]] = [
-            ("no/such", {}), ("tools/call", {}), ("tools/call", {"name": "no"}),
-            ("tools/list", [1]), ("tools/list", {"cursor": "no"}),
-            ("tools/list", {"_meta": 5}), ("initialize", {}),
-            ("resources/read", {"uri": "x:no"}), ("resources/read", {"uri": "fixture://crash"}),
-            ("prompts/get", {"name": "no"}), ("completion/complete", {"ref": {}}),
-            ("tools/call", {"name": "ask", "arguments": {"text": "?"}}), ("logging/setLevel", {}),
-            ("subscriptions/listen", {}), ("server/discover", {"_meta": {
-                META + "protocolVersion": "1900-01-01", META + "clientCapabilities": {}}}),
-            *[("tools/call", {"name": "echo", "arguments": {"text": ""}})] * 3]
-        for revision in REVISIONS:
-            end = HeldServer(fixture_server(bounds=Bounds(requests=2)))
-            end.server.resource("fixture://crash")(lambda: 1 / 0)
-            if revision in LEGACY:
-                end.open(revision)
-            for rid, (method, params) in enumerate(wrong):
-                if revision not in LEGACY and isinstance(params, dict):
-                    params = {"_meta": modern_meta(None, revision), **params}
-                end.say(method, params, id=rid)
-                if rid < len(wrong) - 3:
-                    end.jobs and end.jobs.pop()()
-            for line in (b"{", b"5", json.dumps({"jsonrpc": "2.0", "id": 16}).encode()):
-                end.give(line)
-            codes = {one["error"]["code"] for one in end.run() if "error" in one}
-            self.assertEqual({-32700, -32600, -32601, -32602, -32603, -32022, 429,
-                              -32021 if revision not in LEGACY else -32002}, codes, revision)
-
     def test_the_text_of_an_unexpected_exception_is_logged_and_not_sent(self) -> None:
         """[base.error.internal] The text includes why a result is not JSON."""
-        end = HeldServer(SERVERS["plain"]())
+        end = Talk(SERVERS["plain"]())
         for method, params, words in (
                 ("crash", [], "/secret/x"), ("exit", [], "/secret/x"), ("set", [], "TypeError"),
                 ("nan", [], "ValueError"), ("deep", [], "RecursionError"),
@@ -1558,16 +1459,9 @@ class TestErrors(unittest.TestCase):
 > {"jsonrpc":"2.0","id":7,"method":"ping"}
 < {"jsonrpc":"2.0","id":7,"result":{}}
 
-== Before initialize the server refuses every request except ping  OURS legacy raw [life.init-first]
-> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
-
-# The code is -32602, because the request has no session, and because a modern request
-# needs a `_meta`. After the response to initialize the code is -32600. ("$opening" stands for the
-# params of initialize.)
-
 == Messages that come too early are refused or ignored, and the session can still be opened  OURS
-   legacy raw
+   legacy raw [life.init-first]
+# The code is -32602 while the request has no session, because a modern one would need a `_meta`.
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
@@ -1597,18 +1491,6 @@ class TestErrors(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"...":0}
 
 # The results of the handshake are valid for the whole session.
-
-== A second initialize is refused, and it does not change the revision or capabilities of the
-   session  OURS 2025-11-25
-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26",
-   "capabilities":{"roots":{}},"clientInfo":{"name":"suite","version":"1"}}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}}
-# The revision has not become 2025-03-26, in which a line may be an array, and the client still
-# offers no roots.
-> [{"jsonrpc":"2.0","id":2,"method":"ping"}]
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"..."}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots","arguments":{}}}
-< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
 
 == Up to 2025-03-26 the server should not use a capability that the client did not offer  SHOULD
    2025-03-26- [life.operate.capabilities-should]
@@ -1742,16 +1624,6 @@ class TestModern(unittest.TestCase):
 # and has the method (-32601), the session allows the request at this time (-32600), and the params
 # are valid (-32602). Errors of the method itself come last.
 
-== A line that is not JSON gets the error -32700, whatever else is wrong with it  OURS
-   [base.error.parse]
-> {"jsonrpc":"1.0","id":1,"method":"no/such"
-< {"jsonrpc":"2.0","error":{"code":-32700,"message":"...","...":0},"...":0}
-
-== The error for a malformed message takes precedence over the error for an incomplete `_meta`  OURS
-   modern raw
-> {"jsonrpc":"1.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}}
-
 == The error for an unsupported revision takes precedence over the error for an unknown method  OURS
    modern raw
 > {"jsonrpc":"2.0","id":1,"method":"no/such","params":{"_meta":{
@@ -1849,7 +1721,6 @@ class TestOrderOfChecks(unittest.TestCase):
 > [{"jsonrpc":"2.0","id":1,"method":"ping"},
    {"jsonrpc":"2.0","id":2,"method":"server/discover","params":{"_meta":"$modern"}}]
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
-
 ''')
 class TestLegacyBatches(unittest.TestCase):
     """Batches, which are arrays of messages."""
@@ -1880,7 +1751,7 @@ LIFE_BAD_HELLO = (  # wrong members in the params of initialize; None means a mi
 class TestLifecycleTables(unittest.TestCase):
     """Rules about the lifecycle that are tested with tables."""
 
-    def code(self, end: HeldServer, method: str, params: Any) -> Any:
+    def code(self, end: Talk, method: str, params: Any) -> Any:
         """Send a request. Return the code of the error, or None if the response has a result. No
         other message may arrive."""
         end.say(method, params, id=1)
@@ -1891,21 +1762,18 @@ class TestLifecycleTables(unittest.TestCase):
         """In other revisions the code is -32601. [base.error.method-not-found] [ping.removed]
         [log.setlevel-removed] [res.subscribe.removed] [ver.discover.implemented]"""
         for revision in REVISIONS:
-            end = HeldServer(fixture_server())
-            params = {"_meta": modern_meta(None, revision)} if revision not in LEGACY else {}
-            if revision in LEGACY:
-                end.open(revision)
+            end = Talk(fixture_server(), revision)
             for methods, revisions, code in LIFE_METHODS:
                 for method in methods.split():
                     with self.subTest(revision, method=method):
                         expected = code if revision in revisions else -32601
-                        self.assertEqual(expected, self.code(end, method, params))
+                        self.assertEqual(expected, self.code(end, method, {}))
 
     def test_a_modern_request_with_bad_meta_gets_an_error_and_has_no_effect(self) -> None:
         """[meta.request.missing-rejected] [ver.unsupported-error] [log.optin-invalid]"""
         for method, params in (("tools/list", {}), ("server/discover", {}),
                                ("subscriptions/listen", {"notifications": {}})):
-            end = HeldServer(fixture_server())
+            end = Talk(fixture_server())
             for code, name, value in LIFE_BAD_META:
                 with self.subTest(method, name=name, value=value):
                     meta = {**modern_meta(), META + name: value} if name else value
@@ -1914,49 +1782,17 @@ class TestLifecycleTables(unittest.TestCase):
     def test_a_bad_initialize_is_refused_and_a_correct_initialize_may_follow(self) -> None:
         """[base.error.invalid-params]"""
         for revision in LEGACY:
-            end = HeldServer(fixture_server())
-            for wrong in LIFE_BAD_HELLO:
+            end = Memory(fixture_server())
+            for wrong in (*LIFE_BAD_HELLO, {}):
                 with self.subTest(revision, wrong=wrong):
                     params = {**hello(revision), **wrong}
                     given = {name: value for name, value in params.items() if value is not None}
-                    self.assertEqual(-32602, self.code(end, "initialize", given))
-            self.assertIsNone(self.code(end, "initialize", hello(revision)))
-
-    def test_adding_a_revision_takes_one_row_in_the_table_of_revisions(self) -> None:
-        """A copy of the module gets a new revision in each era. Its client and its server agree on
-        the new revision. With an older server, the client agrees on the newest common revision."""
-        with open(FILE_PATH, encoding="utf-8") as file:
-            lines = file.read().split("\n")
-        end = next(one.end_lineno for one in ast.parse("\n".join(lines)).body
-                   if re.match(r"REVISIONS\b", ast.unparse(one)))
-        lines[end:end] = [f"REVISIONS[{new!r}] = REVISIONS[{like!r}]._replace(version={new!r})"
-                          for new, like in (("2025-12-31", LEGACY[-1]), ("2027-01-01", MODERN))]
-        copy: Any = types.ModuleType(mcp_ref.__name__ + ".tomorrow")
-        sys.modules[copy.__name__] = copy
-        self.addCleanup(sys.modules.pop, copy.__name__)
-        exec(compile("\n".join(lines), FILE_PATH, "exec"), vars(copy))
-
-        for server, wanted, opening, agreed in (
-                (copy.Server, "2025-12-31", ["initialize"], "2025-12-31"),
-                (copy.Server, None, ["server/discover"], "2027-01-01"),
-                (Server, "2025-12-31", ["initialize"], "2025-11-25"),
-                (Server, None, ["server/discover"] * 2, "2026-07-28")):
-            with self.subTest(server=server.__module__, agreed=agreed):
-                link = Link(server("s", "1"))
-                link.server.tool(name="same")(hinted(lambda a: str(a), a=int))
-                with copy.Client(link, protocol_version=wanted, timeout=DEADLINE) as client:
-                    self.assertEqual(agreed, client.protocol_version)
-                    self.assertEqual("5", text_of(client.call_tool("same", {"a": 5})))
-                self.assertEqual(opening, [one["method"] for one in link.sent if one["method"] in (
-                    "initialize", "server/discover")])
-                if wanted is None:  # each modern request names its version
-                    meta = link.sent[-1]["params"]["_meta"]
-                    self.assertEqual(agreed, meta[META + "protocolVersion"])
-
+                    end.give(request_line(1, "initialize", **given))
+                    got = json.loads(end.take(DEADLINE) or b"{}")
+                    self.assertEqual(-32602 if wrong else None, got.get("error", {}).get("code"))
 
 # Besides the fixture there are two more servers: `values` returns many kinds of values and fails in
 # many ways, and `entries` has entries with all members.
-SERVER_LEVELS = "debug info notice warning error critical alert emergency".split()
 SERVER_BLOCKS = [
     mcp_ref.text("hello"), mcp_ref.image(b"\x89PNG", "image/png"),
     mcp_ref.audio(b"RIFF", "audio/wav"),
@@ -1965,9 +1801,8 @@ SERVER_BLOCKS = [
 SERVER_RETURNS = {  # tool -> the value that it returns, or the exception that it raises
     "nothing": None, "gallery": SERVER_BLOCKS, "schema": {"type": ["\u00e4"]},
     "mixed": ["a", 1, mcp_ref.image(b"x", "image/png")],
-    "set": {1}, "nan": [float("nan")], "words": ValueError("why"), "exit": SystemExit("bye"),
-    "wordless": ZeroDivisionError(), "file": OSError(2, "Not there", "/secret"),
-    "refuse": RpcError(4711, "Not today", {"until": "Monday"}),
+    "nan": [float("nan")], "words": ValueError("why"), "exit": SystemExit("bye"),
+    "wordless": ZeroDivisionError(),
     "paid": RpcError(-32042, "Pay first.", {"elicitations": [{
         "mode": "url", "message": "Pay.", "url": "https://a.example/", "elicitationId": "7"}]})}
 
@@ -2014,8 +1849,8 @@ def server_values() -> Server:
 
     @server.tool
     def climb(context: Context, levels: int = 8) -> None:
-        for level in SERVER_LEVELS[:levels]:
-            context.log(level, {"n": 1})
+        for level in mcp_ref.LOG_LEVELS[:levels]:
+            context.log(level, None)
 
     @server.prompt
     @server.resource("values://color/{first}/{second}", name="color")
@@ -2061,24 +1896,12 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 < {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":"...","resources":"...",
    "prompts":"...","logging":{},"completions":{}},"...":0}}
 
-== A modern server declares its features as capabilities in the result of server/discover  MUST
-   modern on values [tools.capability] [res.capability] [prompts.capability] [log.capability]
-   [comp.capability]
-> {"jsonrpc":"2.0","id":1,"method":"server/discover"}
-< {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":"...","resources":"...",
-   "prompts":"...","logging":{},"completions":{}},"...":0}}
-
 == tools/list returns the name of each tool and the schema of its arguments  MUST
    [tools.def.required-fields] [tools.def.input-root-object] [tools.def.input-not-null]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo","description":"...","inputSchema":{
    "type":"object","properties":{"text":{"type":"string"}},"required":["text"],"...":0},"...":0},
    "..."],"...":0}}
-
-== A tool is called with arguments, and the result has content blocks  MUST
-   [tools.result.content-present]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"3"}],"...":0}}
 
 == The arguments of a call may be absent, and the content of its result may be empty  MUST on values
    [tools.call.arguments-optional]
@@ -2151,16 +1974,10 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
 
-== An RpcError that a tool raises becomes the error response  OURS on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"refuse"}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":4711,"message":"Not today","data":{"until":"Monday"}}}
-
 == An exception of a tool, or a value that is not JSON, leads to a result with isError, which has
    the message  OURS on values [tools.call.execution-error]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nan"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"set"}}
-< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
 > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"words"}}
 < {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"why"}],"isError":true}}
 > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"wordless"}}
@@ -2222,7 +2039,7 @@ class TestTools(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 """, [(params, method, params) for method, params in (
             ("tools/call", "{}"), ("tools/call", '{"name":5}'), ("tools/list", '{"cursor":5}'),
-            ("tools/call", '{"name":"file","arguments":[]}'), ("prompts/get", '{"name":5}'),
+            ("tools/call", '{"name":"words","arguments":[]}'), ("prompts/get", '{"name":5}'),
             ("tools/list", '{"cursor":"%s"}' % ("9" * 5000)),
             ("resources/list", '{"cursor":"0"}'), ("resources/templates/list", '{"cursor":"ff"}'),
             ("prompts/list", '{"cursor":" 1"}'), ("resources/read", "{}"),
@@ -2263,42 +2080,25 @@ class TestReadyMadeResults(unittest.TestCase):
                 if revision not in LEGACY[2:]:  # these may send {"result": 1}
                     self.assertEqual(revision == MODERN, "structuredContent" in number)
 
-    def test_output_fits_the_schema_that_is_listed_in_the_revision(self) -> None:
-        """If structured content can only be an object, other output is listed and sent inside of
-        one. That depends on the schema, and not on the single value. The client checks it."""
-        one = {"type": "object", "required": ["x"]}
-        for schema, value in (
-                ({"$ref": "#/$defs/one", "$defs": {"one": one}}, {"x": 1}),
-                ({"type": "array", "items": {"$ref": "#/definitions/one"},
-                  "definitions": {"one": one}}, [{"x": 1}]),
-                ({"type": ["object", "null"]}, {"x": 1}), ({"type": ["object", "null"]}, None),
-                ({"anyOf": [one, {"type": "null"}]}, {"x": 1}), ({}, "text"),
-                ({"properties": {"x": {"type": "integer"}}}, {"x": 1}), (one, {"x": 1})):
-            server = Server("s", "1")
-            server.tool(name="plain", output_schema=schema)(lambda: value)
-            server.tool(name="ready", output_schema=schema)(
-                lambda: Result({"structuredContent": value}))
-            for revision in REVISIONS:
-                with self.subTest(schema, revision=revision), Client(
-                        server, timeout=DEADLINE, protocol_version=revision) as client:
-                    listed = client.list_tools()[0].get("outputSchema")
-                    for name in "plain", "ready":
-                        result = client.call_tool(name)
-                        self.assertEqual(listed is None, "structuredContent" not in result)
-                        self.assertIn(result.get("structuredContent", value),
-                                      (value, {"result": value}))
-
-    def test_a_result_with_wrong_or_missing_structured_content_fails(self) -> None:
-        """A result with isError need not have it."""
+    def test_the_structured_content_of_a_result_fits_the_schema_that_is_listed(self) -> None:
+        """If it does not, the call fails. A result with isError need not have it. A legacy revision
+        lists a schema that is not of an object inside of one."""
+        schema = {"type": "array", "items": {"$ref": "#/definitions/one"},
+                  "definitions": {"one": {"type": "object"}}}
         server = Server("s", "1")
-        for name, result in (("failed", {"isError": True}), ("missing", {}),
-                             ("wrong", {"structuredContent": [1]})):
-            server.tool(name=name, output_schema={"type": "object"})(
-                server_function(Result(result)))
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual([], client.call_tool("failed")["content"])
-            for name in "wrong", "missing":
-                self.assertIs(True, client.call_tool(name).get("isError"), name)
+        for name, result in (("right", {"structuredContent": [{}]}), ("failed", {"isError": True}),
+                             ("missing", {}), ("wrong", {"structuredContent": [1]})):
+            server.tool(name=name, output_schema=schema)(server_function(Result(result)))
+        for revision in REVISIONS:
+            with self.subTest(revision), Client(
+                    server, protocol_version=revision, timeout=DEADLINE) as client:
+                listed = client.list_tools()[0].get("outputSchema")
+                right, *others = map(client.call_tool, ("right", "failed", "missing", "wrong"))
+                self.assertEqual(listed is None, "structuredContent" not in right)
+                if listed is not None:
+                    mcp_ref.validate(right["structuredContent"], listed)
+                self.assertEqual([True] * 3, [other["isError"] for other in others])
+                self.assertEqual([], others[0]["content"])
 
     def test_a_tool_error_reaches_the_model_and_nothing_is_logged(self) -> None:
         """In a resource or a prompt it becomes an error response with the same text. NotFound of a
@@ -2340,67 +2140,15 @@ class TestReadyMadeResults(unittest.TestCase):
 class TestSideBySide(unittest.TestCase):
     """The order of messages, and the bounds of a connection."""
 
-    def test_each_request_gets_one_response_and_a_cancelled_request_gets_none(self) -> None:
-        """Calls, cancellations and invalid lines come at random, also while a tool runs, and ids
-        are used again. The random numbers are seeded. [cancel.server-silent-must]
-        [cancel.race-tolerated]"""
-        for seed in range(6):
-            rng, end = random.Random(seed), HeldServer(Server("s", "1"))
-            running: Dict[str, int] = {}  # id -> number of the call that uses it
-            begun: List[bool] = []  # for each call that began: was it still uncancelled?
-
-            def call(rid: str, n: int) -> None:
-                running.setdefault(rid, n)
-                end.call(rid, "work", n=n)
-
-            def cancel(rid: str, n: int) -> None:
-                running.pop(rid, None)
-                end.say("notifications/cancelled", {"requestId": rid})
-
-            @end.server.tool
-            def work(n: int, context: Context) -> str:
-                begun.append(running.get(context.request_id) == n)
-                for move in rng.choice([(), (), (cancel,), (cancel, call)]):
-                    move(context.request_id, n + 1000)
-                return str(n)
-
-            for n in range(600):
-                move, jobs = rng.choice([call, cancel, None, None]), end.jobs
-                if move:
-                    move(f"id {rng.randrange(9)}", n)
-                elif rng.random() < 0.5:
-                    end.give(rng.choice(ENVELOPE)[1])
-                elif jobs:
-                    jobs.pop(rng.randrange(len(jobs)))()
-                for one in end.out() if n < 599 else end.run():
-                    if "result" in one:
-                        number = running.pop(one["id"])  # KeyError: one response too many
-                        self.assertEqual(str(number), one["result"]["content"][0]["text"])
-                    else:  # the response to an invalid line, or to an id that was in use
-                        self.assertIn(one["error"]["code"], (-32700, -32600, -32601))
-            self.assertEqual(({}, {True}), (running, set(begun)))
-
     def test_a_request_beyond_the_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
         """[base.error.own-codes-outside] The bound is Bounds.requests."""
-        end = HeldServer(fixture_server(bounds=Bounds(requests=3)))
+        end = Talk(fixture_server(bounds=Bounds(requests=3)))
         for rid in (10, 20):
             for n in range(4):
-                end.call(rid + n, "echo", text="a")
+                end.say("tools/call", {"name": "echo", "arguments": {"text": "a"}}, id=rid + n)
             self.assertEqual([(rid + 3, 429)], [
                 (one["id"], one["error"]["code"]) for one in end.out()])
             self.assertEqual([rid, rid + 1, rid + 2], [one["id"] for one in end.run()])
-
-    def test_a_request_for_which_no_thread_can_be_started_gets_a_response(self) -> None:
-        """It frees its place in the bound."""
-        def start(job: Any) -> None:
-            raise RuntimeError("can't start new thread")
-
-        end = HeldServer(fixture_server(bounds=Bounds(requests=1)))
-        end.session = end.server.connect(end.lines.put, start)
-        for rid in (1, 2):
-            end.call(rid, "echo", text="a")
-            self.assertEqual([rid], [one["id"] for one in end.out()])
-
 
 # The tool `hold` is running when it has reported progress. When the tool `stopped` has returned,
 # `hold` has seen that it is cancelled.
@@ -2408,14 +2156,13 @@ class TestSideBySide(unittest.TestCase):
 == The log level of a legacy session is info until the client sets another level  MUST legacy on
    values [log.setlevel-answer] [log.setlevel-threshold] [log.default-level] [log.shape]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"climb","arguments":{"levels":2}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"n":1}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":null}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
-> {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"critical"}}
+> {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"alert"}}
 < {"jsonrpc":"2.0","id":2,"result":{}}
 > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"climb"}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"critical","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"alert","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"emergency","data":{"n":1}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"alert","data":null}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"emergency","data":null}}
 < {"jsonrpc":"2.0","id":3,"result":{"content":[]}}
 
 == A logging/setLevel request with an unknown level gets an error  SHOULD legacy
@@ -2428,28 +2175,15 @@ class TestSideBySide(unittest.TestCase):
    [log.same-stream-before-response]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
    "name":"climb","_meta":{"io.modelcontextprotocol/logLevel":"notice"}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"notice","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"critical","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"alert","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"emergency","data":{"n":1}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"notice","data":null}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","data":null}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":null}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"critical","data":null}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"alert","data":null}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"emergency","data":null}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"climb"}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
-
-== The data of a log message may be null  MUST modern on empty [log.shape]
-! server.tool(hinted(lambda context: context.log("info", None), context=Context))
-= raised is None
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
-   "name":"take","_meta":{"io.modelcontextprotocol/logLevel":"info"}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":null}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
-
-== A modern request that names an unknown log level gets an error  SHOULD modern [log.optin-invalid]
-> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{
-   "_meta":{"io.modelcontextprotocol/logLevel":"loud"}}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 
 == Progress notifications carry the token of the request and come before the response  MUST
    2025-03-26+ [progress.token-echoed] [progress.message-readable]
@@ -2565,25 +2299,19 @@ except EOFError:
         self.assertEqual(sorted(2 * said), sorted(child.said.splitlines()))
 
     def test_a_child_process_of_a_tool_does_not_inherit_the_servers_stdout(self) -> None:
-        """None of the descriptors that the child inherits leads to stdout. The host sees the end of
-        stdout when the server ends, even if the child is alive. [stdio.stdout-only-messages]"""
+        """None of the descriptors that the child inherits leads to stdout.
+        [stdio.stdout-only-messages]"""
         script = """import os
 for fd in range(1, 256):
     try:
         os.write(fd, b"said by the child\\n")
     except OSError:  # the descriptor does not exist or is read-only
-        pass
-os.write(2, b"here\\n"), os.read(%d, 1), os.write(2, b"the child lived on\\n")"""
+        pass"""
         child = self.start()
-        child.run(f"import shlex\nchild = [*{PYTHON!r}, '-c', {script!r} % GATE]\n"
-                  "os.system(shlex.join(child) + ' &')", "started")
-        self.assertIn(b'"done"', child.lines.get(timeout=DEADLINE))
-        child.stdin.close()
-        self.assertIsNone(child.lines.get(timeout=DEADLINE))  # stdout has ended
-        self.assertEqual(0, child.child.wait(DEADLINE))
-        child.gate.close()
-        child.read_stderr("the child lived on")
-        self.assertIn("the child lived on", child.said)
+        child.out(f"import subprocess\nsubprocess.run([*{PYTHON!r}, '-c', {script!r}], "
+                  "close_fds=False)")
+        self.assertEqual({}, child.end())
+        self.assertIn("said by the child", child.said)
 
     def test_a_process_that_a_tool_forks_writes_nothing_to_the_protocol(self) -> None:
         """Neither a log message nor what it prints. The tool itself goes on."""
@@ -2644,22 +2372,6 @@ os.waitpid(pid, 0), context.log("error", "said by the tool")"""
             ("in Python", PROCESS_STUCK, "1"), ("in C", PROCESS_HOLD, "1"),
             ("no thread", PROCESS_STUCK, "threading.stack_size(1 << 48)", *["1"] * 9)])
 
-    def test_after_eof_a_server_waits_only_for_responses_that_somebody_wants(self) -> None:
-        """It does not wait for a cancelled call."""
-        child = self.start(drain=9 * DEADLINE)
-        child.run(PROCESS_STUCK, "stuck")
-        child.send(process_run(  # list_roots() fails when stdin has ended
-            "held", f"try: context.list_roots()\nexcept ConnectionError: {PROCESS_HOLD}"))
-        child.until("roots/list")
-        child.send(cancel_line("stuck"))
-        child.stdin.close()
-        child.read_stderr("here")
-        self.assertRaises(subprocess.TimeoutExpired, child.child.wait, 0.3)  # it waits
-        child.gate.close()  # now the held call returns
-        self.assertEqual(["held"], [
-            json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)])
-        self.assertEqual(0, child.wait_for_end())
-
     def signal(self, child: ProcessChild, *numbers: int) -> None:
         """Send signals that end a process."""
         for number in numbers:
@@ -2673,10 +2385,11 @@ os.waitpid(pid, 0), context.log("error", "said by the tool")"""
                 child.child.send_signal(numbers[-1])
 
     def test_a_signal_ends_a_server_quietly_with_status_128_plus_its_number(self) -> None:
-        """The server is idle, or a tool does not return, on a worker or on the main thread. Calls that wait behind the tool do not begin. `finally` and
-        atexit are executed."""
-        main = """import atexit
+        """The server is idle, or a tool does not return, on a worker or on the main thread. Calls
+        that wait behind it do not begin. `finally` and atexit are executed."""
+        main = """import atexit, signal
 atexit.register(os.write, 2, b"atexit\\n")
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does in the background
 try:
     server.run()
 finally:
@@ -2746,18 +2459,11 @@ def once():
     server.run()
     os.write(1, b'{{"id":%d}}\\n' % (before == facts()))
 """
-        def check(code: str, *ids: Any) -> None:
+        once, other = ["hello", 1, 1], "server = Server('', '', workers=0)\nserver.tool(execute)\n"
+        for code, ids in ("once(), once()", 2 * once), (other + "once()", once):
             child = self.start(main=host + code)
             got = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
-            self.assertEqual(([*ids], 0), (got, child.wait_for_end()))
-
-        once = ["hello", 1, 1]
-        self.beside(check, [
-            ("twice", "once(), once()", *2 * once),
-            ("in a thread", "one = threading.Thread(target=once)\none.start(), one.join()", *once),
-            ("tools on this thread",
-             "server = Server('', '', workers=0)\nserver.tool(execute)\nonce()", *once)])
-
+            self.assertEqual((ids, 0), (got, child.wait_for_end()))
 
 
 class TestFaults(ProcessCase):
@@ -2858,8 +2564,6 @@ class TestFaults(ProcessCase):
 
         self.beside(check, [(f"workers={workers}", workers) for workers in (64, 0)])
 
-    # Misbehaviour of a tool.
-
 
 class TestSurroundings(ProcessCase):
     """A server is cheap while it waits, and it works in an unusual environment."""
@@ -2877,28 +2581,6 @@ class TestSurroundings(ProcessCase):
         self.assertLess(spent[1][0] - spent[0][0], 0.05)  # seconds
         self.assertLess(spent[1][1] - spent[0][1], 60)  # 120 if a thread polls every 5 ms
 
-    def test_a_server_works_without_stderr_and_ends_without_stdin_or_stdout(self) -> None:
-        """Without stdin no request can arrive, and without stdout no response can be sent. SIGINT
-        ends a server even if the shell ignores it."""
-        script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
-
-        def check(shell: str, code: str, status: int, *ids: Any) -> None:
-            lines = b"\n".join((*OPENING, process_run(1, code), request_line(2)))
-            done = subprocess.run(
-                ["sh", "-c", shell, "sh", *PYTHON, "-c", script], input=lines, timeout=DEADLINE,
-                env=PROCESS_ENV, stdout=-1, stderr=-1)
-            self.assertEqual(status, done.returncode)
-            if not status:
-                self.assertEqual({*ids}, {json.loads(line)["id"] for line in
-                                          done.stdout.splitlines()})
-            self.assertNotIn(b"Traceback", done.stderr)
-
-        out, every = "os.write(1, b'out')", ("hello", 1, 2)
-        self.beside(check, [
-            ("no stderr", 'exec "$@" 2>&-', out, 0, *every), ("no stdin", 'exec "$@" <&-', out, 0),
-            ("neither", 'exec "$@" <&- 2>&-', out, 0), ("no stdout", 'exec "$@" >&-', out, 0),
-            ("SIGINT", 'trap "" INT; exec "$@"', "os.kill(os.getpid(), 2)", 130)])
-
     def test_the_descriptors_of_a_server_may_be_non_blocking(self) -> None:
         """A line that does not fit into the pipe arrives completely, in both directions. Another
         process that shares the descriptors may make them non-blocking at any time."""
@@ -2907,26 +2589,6 @@ class TestSurroundings(ProcessCase):
         child.send(process_run(1, f"out = {'x' * 300_000!r}"))
         self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
         child.end()
-
-    def test_a_server_does_not_outlive_a_client_that_was_killed(self) -> None:
-        """If a tool ends its server, the exception in the client has the exit status.
-        [stdio.shutdown.server-initiated]"""
-        server = [*PYTHON, "-c", PROCESS_SERVER.replace("OPTIONS", "") + "server.run(0.1)"]
-
-        def check(code: str, *seen: Any) -> None:
-            child = self.start(main=f"""
-from mcp_ref import Client, ConnectionClosed
-with Client({server!r}) as client:
-    try:
-        client.call_tool("execute", {{"code": {code!r}}})
-    except ConnectionClosed as error:
-        print("status 9" in str(error), flush=True)""")
-            child.read_stderr("here")
-            self.assertEqual(seen, (child.take(DEADLINE), child.wait_for_end()))
-
-        self.beside(check, [
-            ("killed", f"import signal\nos.kill(os.getppid(), signal.SIGKILL)\n{PROCESS_STUCK}",
-             None, -signal.SIGKILL), ("os._exit", PROCESS_HERE + "os._exit(9)", b"True", 0)])
 
     def test_the_other_side_cannot_forge_a_line_of_the_log(self) -> None:
         wire = Wire(LEGACY[-1])
@@ -3039,13 +2701,6 @@ SERVERS["plain"] = lambda: types.SimpleNamespace(  # type: ignore[assignment, re
    {"jsonrpc": "2.0", "result": ["hello", 5], "id": "9"}]
 > [{"jsonrpc": "2.0", "method": "notify_sum", "params": [1,2,4]},
    {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}]
-
-== Params that do not fit the signature of a function are refused before the function runs  OURS raw
-   2025-03-26 on plain
-> {"jsonrpc":"2.0","id":1,"method":"subtract","params":[1]}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
-> {"jsonrpc":"2.0","id":2,"method":"subtract","params":{"minuend":1,"subtrahend":2,"x":3}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
 """)
 class TestPeer(unittest.TestCase):
     """A peer sends requests, and answers those of the other side. Without MCP this is JSON-RPC."""
@@ -3122,12 +2777,6 @@ def asking_server(**options: Any) -> Server:
         return str(context.elicit("Sure?")["action"])
 
     @server.tool
-    def code(context: Context) -> str:
-        """Ask for a code in capital letters."""
-        return str(context.elicit("?", {"type": "object", "properties": {
-            "code": {"type": "string", "pattern": "^[A-Z]+$"}}}))
-
-    @server.tool
     def fickle(context: Context) -> str:
         """Ask a different question in each run."""
         return str(context.elicit(f"{next(runs)}?", ASKING_FORM)["action"])
@@ -3140,31 +2789,24 @@ def asking_server(**options: Any) -> Server:
     return server
 
 
-def moment_server(word: bytes, then: Callable[[Server, Any], None]) -> Any:
-    """Build a fixture that calls then(server, session) while it sends a line with this word."""
+def changing_server() -> Any:
+    """Build a fixture that loses a tool while it acknowledges a subscription."""
     def connect(send: Callable[[bytes], None], start: Any) -> Any:
         def sent(line: bytes) -> None:
             send(line)
-            if word in line:
-                then(server, session)
+            if b"acknowledged" in line:
+                server.remove_tool("fail")
 
-        session = server.connect(sent, start)
-        return session
+        return server.connect(sent, start)
 
     server = fixture_server()
     return types.SimpleNamespace(connect=connect)
 
 
-def cancels(server: Server, session: Any) -> None:
-    """Cancel request 1 on another thread, and wait until the session has read the cancellation."""
-    later(session.receive, cancel_line(1)).result(DEADLINE)
-
-
 SERVERS.update(
     asking=asking_server,
     bounded=lambda: fixture_server(bounds=Bounds(subscriptions=1, pending=1)),
-    cancelling=lambda: moment_server(b'"roots/list"', cancels),
-    changing=lambda: moment_server(b"acknowledged", lambda server, _: server.remove_tool("fail")))
+    changing=changing_server)
 
 
 @plays(r'''
@@ -3230,25 +2872,11 @@ SERVERS.update(
 > {"jsonrpc":"2.0","id":"$q","result":{"action":"accept"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"accept"}]}}
 
-== If the client responds to an elicitation with an unknown action, the tool fails at once  OURS
-   legacy 2025-06-18+ offers on asking [elic.validate-server]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"confirm"}}
-< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":"..."}
-> {"jsonrpc":"2.0","id":"$q","result":{"action":"perhaps"}}
-< {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
-
 == An error that the client sends to a tool is a failure of the tool, and not an error of the server
    OURS legacy 2025-06-18+ offers on asking
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"confirm"}}
 < {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":"..."}
 > {"jsonrpc":"2.0","id":"$q","error":{"code":-32000,"message":"no"}}
-< {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
-
-== The answer of the user has to fit the pattern in the form of the author  OURS legacy 2025-06-18+
-   offers on asking
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"code"}}
-< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":"..."}
-> {"jsonrpc":"2.0","id":"$q","result":{"action":"accept","content":{"code":"Xx"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
 
 == Context.ask sends a legacy client one request for each key, and other requests are served
@@ -3261,12 +2889,6 @@ SERVERS.update(
 .
 > {"jsonrpc":"2.0","id":"$r","result":{"action":"accept","content":{"name":"Ada"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"text":"{'name': 'Ada'} has 0 roots"}}
-
-== A request to the client is cancelled even if the cancellation arrives while the request is being
-   sent  SHOULD legacy offers on cancelling [cancel.receiver-stops] [cancel.request-id-given]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
-< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
-< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
 
 == A tool fails if its request to the client would exceed the bound of pending requests  OURS legacy
    offers on bounded
@@ -3283,12 +2905,10 @@ class TestRequestsToTheClient(unittest.TestCase):
     """The legacy era: a server sends requests to its client."""
 
     def test_a_tool_that_asks_the_client_after_its_response_gets_request_cancelled(self) -> None:
-        end, contexts = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
-        end.server.tool(name="late")(hinted(
+        server, contexts = Server("s", "1"), []  # type: ignore[var-annotated]
+        server.tool(name="late")(hinted(
             lambda context: contexts.append(context), context=Context))
-        end.open("2025-11-25", OFFERS)
-        end.say("tools/call", {"name": "late"}, id=1)
-        end.run()
+        Talk(server, "2025-11-25", OFFERS).request("tools/call", {"name": "late"})
         self.assertRaises(RequestCancelled, contexts[0].list_roots)
 
 
@@ -3351,19 +2971,6 @@ class TestRequestsToTheClient(unittest.TestCase):
    "inputResponses":{"$b":{"roots":[{"uri":"file:///a"}]},"more":{}},"requestState":"$two?"}}
 < {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"file:///a"}],"...":0}}
 
-== An answer that does not fit the pattern in the form of the author is requested again  OURS
-   modern offers on asking
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"code"}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":"..."},
-   "requestState":"$one","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"code","inputResponses":{
-   "$a":{"action":"accept","content":{"code":"Xx"}}},"requestState":"$one"}}
-< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$a":"..."},
-   "requestState":"$two","...":0}}
-> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"code","inputResponses":{
-   "$a":{"action":"accept","content":{"code":"X"}}},"requestState":"$two"}}
-< {"jsonrpc":"2.0","id":3,"result":{"content":"..."}}
-
 == The rounds of two requests that require input may be interleaved on one connection  SHOULD modern
    offers [state.interleaved-contexts]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"}}}
@@ -3388,10 +2995,6 @@ class TestRequestsToTheClient(unittest.TestCase):
    "inputResponses":{"$a":{"action":"decline"}},"requestState":"$one"}}
 < {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":{
    "method":"elicitation/create","params":{"message":"2?","...":0}}},"requestState":"$two","...":0}}
-
-== A server ignores a requestState in a request that cannot require input  OURS
-> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"requestState":"of another"}}
-< {"jsonrpc":"2.0","id":1,"result":{"tools":"...","...":0}}
 ''')
 class TestInputRequests(unittest.TestCase):
     """The modern era: a server responds with the input that it needs."""
@@ -3485,14 +3088,14 @@ class TestRequestState(unittest.TestCase):
     """A server stores nothing between two rounds. The client keeps the signed state for it."""
 
     def setUp(self) -> None:
-        self.talk = Talk(asking_server(state_key=b"k" * 32))
+        self.talk = Talk(asking_server(state_key=b"k" * 32), MODERN, OFFERS)
         self.addCleanup(self.talk.close)
 
     def test_a_retry_can_be_served_by_another_server_with_the_same_state_key(self) -> None:
         """[state.no-connection-affinity] [mrtr.no-retry-assumption] [mrtr.server.asks-again]
         [mrtr.server.validates-responses] [mrtr.server.ignores-extra] [elic.validate-server]
         [elic.decline-handled] [state.explicit-handles]"""
-        other = Talk(asking_server(state_key=b"k" * 32))
+        other = Talk(asking_server(state_key=b"k" * 32), MODERN, OFFERS)
         for method, params in ASKING_REQUESTS:
             for why, responses, outcome in ASKING_RETRIES:
                 with self.subTest(why, method=method):
@@ -3551,7 +3154,7 @@ class TestRequestState(unittest.TestCase):
             with self.subTest(bad):
                 got = self.talk.request(method, params, requestState=bad)
                 self.assertEqual(-32602, got["error"]["code"])
-        got = Talk(asking_server()).request(method, params, requestState=state)
+        got = Talk(asking_server(), MODERN, OFFERS).request(method, params, requestState=state)
         self.assertEqual(-32602, got["error"]["code"])
 
     def test_a_request_state_expires(self) -> None:
@@ -3601,29 +3204,9 @@ class TestRequestState(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"result":{"resources":[]}}
 > {"jsonrpc":"2.0","id":3,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":3,"result":{"prompts":[]}}
-
-== A broken connection delays neither other connections nor a thread that changes a list  OURS
-   legacy
-! gone = []; broken = server.connect(lambda line: gone and open(""), lambda job: job())
-! broken.receive(request_line(1, "initialize", **hello(revision)))
-! broken.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'); gone.append(1)
-! broken.receive(b'{"jsonrpc":"2.0","id":2,"method":"ping"}'); server.tool(lambda: "", name="new")
-< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
 ''')
 class TestListChanges(unittest.TestCase):
     """Tools, resources and prompts come and go."""
-
-
-class Subscriber(Talk):
-    """A client that is subscribed to fixture://text."""
-    UPDATED = b'"notifications/resources/updated"'
-
-    def __init__(self, server: Server, revision: str, write: Callable[[Any, bytes], None]) -> None:
-        super().__init__(server, revision, write=write)
-        method, params = ("subscriptions/listen", {"notifications": {
-            "resourceSubscriptions": ["fixture://text"]}}) if revision not in LEGACY else (
-            "resources/subscribe", {"uri": "fixture://text"})
-        self.request(method, params)
 
 
 @plays(r'''
@@ -3690,7 +3273,8 @@ class Subscriber(Talk):
    "params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"0"}}}
 <* {"jsonrpc":"2.0","id":6,"result":"..."}
 
-== A log message never has the tag of a subscription  MUST modern [subs.no-request-scoped]
+== Log messages and progress never have the tag of a subscription  MUST modern
+   [subs.no-request-scoped]
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
    "params":{"notifications":{"toolsListChanged":true}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
@@ -3699,6 +3283,11 @@ class Subscriber(Talk):
 < {"jsonrpc":"2.0","method":"notifications/message","params":{
    "level":"info","logger":"fixture","data":"hi"}}
 < {"jsonrpc":"2.0","id":2,"result":"..."}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"count","arguments":{"to":1},
+   "_meta":{"progressToken":7}}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{
+   "progressToken":7,"progress":1,"total":1,"message":"step 1"}}
+< {"jsonrpc":"2.0","id":3,"result":"..."}
 
 # One page of the specification demands a notification in this case, another page a response.
 == A server that ends a modern subscription sends notifications/cancelled and a result  MUST modern
@@ -3711,26 +3300,6 @@ class Subscriber(Talk):
 <* {"jsonrpc":"2.0","id":0,"result":{"resultType":"complete",
    "_meta":{"io.modelcontextprotocol/subscriptionId":0,"...":0}}}
 
-== A legacy subscription belongs to one connection, and other connections get no notification  MUST
-   legacy [res.subscribe.only-subscribed]
-! lines = queue.Queue(); other = server.connect(lines.put, lambda job: job())
-! other.receive(request_line(1, "initialize", **hello(revision)))
-! other.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'); other.receive(
-   b'{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://text"}}')
-! server.resource_updated("fixture://text")
-= [json.loads(lines.get(timeout=DEADLINE)) for _ in range(3)][2]["params"] == {
-   "uri": "fixture://text"}
-
-== A progress notification never has the tag of a subscription  MUST modern [subs.no-request-scoped]
-> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
-   "params":{"notifications":{"toolsListChanged":true}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"count","arguments":{"to":1},
-   "_meta":{"progressToken":7}}}
-< {"jsonrpc":"2.0","method":"notifications/progress","params":{
-   "progressToken":7,"progress":1,"total":1,"message":"step 1"}}
-< {"jsonrpc":"2.0","id":2,"result":"..."}
-
 == A change during the acknowledgement of a subscription is reported after the acknowledgement  MUST
    modern on changing [subs.ack-sent] [subs.nothing-before-ack]
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
@@ -3738,16 +3307,11 @@ class Subscriber(Talk):
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
 < {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":"..."}
 
-== A legacy subscription beyond the bound is refused until another subscription ends  OURS legacy on
-   bounded
+== A legacy subscription beyond the bound is refused  OURS legacy on bounded
 > {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"fixture://text"}}
 < {"jsonrpc":"2.0","id":1,"result":{}}
 > {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://blob"}}
 < {"jsonrpc":"2.0","id":2,"error":{"code":"$ours:429","message":"..."}}
-> {"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"fixture://text"}}
-< {"jsonrpc":"2.0","id":3,"result":{}}
-> {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"fixture://blob"}}
-< {"jsonrpc":"2.0","id":4,"result":{}}
 
 == A modern subscription counts towards the bound of subscriptions while it is open  OURS modern on
    bounded
@@ -3758,40 +3322,28 @@ class Subscriber(Talk):
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
 > {"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-
 ''')
 class TestSubscriptions(unittest.TestCase):
     """Notifications about changes, and the clients that get them."""
 
     def test_a_client_that_does_not_read_delays_neither_publisher_nor_other_clients(self) -> None:
-        """OURS: Of two subscribers, the one that is notified first does not read. Beyond
-        Bounds.line, further notifications for it are dropped."""
-        for revision in LEGACY[-1], MODERN:
-            with self.subTest(revision):
-                reads, deaf = threading.Event(), queue.Queue()  # type: ignore[var-annotated]
-                first = threading.Lock()
-                self.addCleanup(reads.set)
-
-                def write(client: Subscriber, line: bytes) -> None:
-                    if Subscriber.UPDATED in line and first.acquire(False):
-                        deaf.put(client)
-                        reads.wait(3 * DEADLINE)
-                    client.lines.put(line)
-
-                server = fixture_server(bounds=Bounds(line=2000))
-                both = [Subscriber(server, revision, write) for _ in range(2)]
-                publishing = later(server.resource_updated, "fixture://text")
-                slow = deaf.get(timeout=DEADLINE)
-                both.remove(slow)
-                publishing.result(DEADLINE)
-                quick, = both
-                self.assertIn(Subscriber.UPDATED, quick.take(DEADLINE) or b"nothing arrived")
+        """OURS: Beyond Bounds.line, further notifications for a client that does not read are
+        dropped."""
+        for revision, number in itertools.product((LEGACY[-1], MODERN), (0, 1)):
+            with self.subTest(revision, number=number):
+                server, uri = fixture_server(bounds=Bounds(line=2000)), "fixture://text"
+                both = [Talk(server, revision) for _ in range(2)]
+                wish = {"notifications": {"resourceSubscriptions": [uri]}}  # modern
+                for end in both:
+                    end.request(*(("resources/subscribe", {"uri": uri}) if revision in LEGACY else
+                                  ("subscriptions/listen", wish)))
+                slow, quick = both[number], both[1 - number]
+                slow.lines = queue.Queue(1)  # like a full pipe, it blocks the thread that writes
                 for _ in range(100):
-                    later(server.resource_updated, "fixture://text").result(DEADLINE)
-                    self.assertIn(Subscriber.UPDATED, quick.take(DEADLINE) or b"nothing arrived")
-                reads.set()
-                last = [line for line in iter(lambda: slow.take(0.2), None)]
-                self.assertLess(len(last), 2000 // len(last[0]) + 3)
+                    later(server.resource_updated, uri).result(DEADLINE)
+                    self.assertIn(b"resources/updated", quick.take(DEADLINE) or b"nothing arrived")
+                last = [*iter(lambda: slow.take(0.2), None)]
+                self.assertLess(len(last), 2000 // len(last[0]) + 4)
 
 
 # --- Resources, prompts and completion ------------------------------------------------------------
@@ -4017,25 +3569,6 @@ class TestLists(unittest.TestCase):
             ("prompts/list", "prompts"), ("resources/list", "resources"),
             ("resources/templates/list", "resourceTemplates"), ("resources/read", "contents"))])
 
-    def test_an_entry_of_a_list_has_the_name_and_the_docstring_of_its_function(self) -> None:
-        """OURS: A name or a description that is passed to the decorator takes precedence."""
-        def spoken() -> None:
-            """Say it.
-
-                Example:
-                    x = 1
-
-            """
-
-        server, said = Server("s", "1"), "Say it.\n\nExample:\n    x = 1"
-        self.assertIs(spoken, server.tool(spoken))
-        self.assertIs(spoken, server.tool(name="named", description="Do it.")(spoken))
-        server.prompt(name="one")(spoken)
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual([("spoken", said), ("named", "Do it."), ("one", said)], [
-                (one["name"], one.get("description"))
-                for one in client.list_tools() + client.list_prompts()])
-
     def test_a_mistake_of_the_author_raises_at_its_line_with_place_name_and_value(self) -> None:
         """OURS: One sentence. A refused registration changes nothing. [tools.name.unique]
         [tools.def.input-root-object] [base.method.rpc-prefix] [res.custom-scheme]
@@ -4054,7 +3587,7 @@ class TestLists(unittest.TestCase):
         for words, kind, mistake in (
                 # the ten mistakes that people make most often
                 ("take context", TypeError, lambda: tool(hinted(lambda context: context.meta))),
-                ("take context", TypeError, lambda: tool(hinted(lambda context: 0, context=List[set]))),
+                ("take it", TypeError, lambda: tool(hinted(lambda it: 0, it=List[set]))),
                 ("take self", TypeError, lambda: tool(hinted(lambda self, a: 0, a=int))),
                 ("generator", TypeError, lambda: tool(steps)),
                 *((f"take spot {words}", TypeError, lambda hint=hint: tool(
@@ -4071,6 +3604,7 @@ class TestLists(unittest.TestCase):
                 ("Server", TypeError, lambda: Client(Server)),
                 ("connect()", ConnectionClosed, lambda: Client(server).list_tools()),
                 # and others
+                ("tool", KeyError, lambda: Server("s", "1", capabilities=["tool"])),
                 ("object", ValueError, lambda: tool(name="new", input_schema=wrong)(plain)),
                 ("greet", ValueError, lambda: server.completion("greet", "name")(lambda a, b: [])),
                 ("tools/list", ValueError, lambda: server.method("tools/list")(plain)),
@@ -4092,6 +3626,18 @@ class TestLists(unittest.TestCase):
 
 
 @plays(r'''
+== A server can declare capabilities before something is registered, and extensions of MCP  OURS
+   legacy raw on declared [ver.ext.fallback]
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
+< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","serverInfo":"...",
+   "capabilities":{"tools":{"listChanged":true},"logging":{},
+   "extensions":{"example.com/x":{"deep":[1]}}}}}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}
+! server.tool(lambda: "", name="first")
+< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+
 == A server serves a method that its author has added, and passes the params by name  OURS on empty
 ! server.method("own/sum")(lambda a, b=1: {"sum": a + b})
 = raised is None
@@ -4099,52 +3645,9 @@ class TestLists(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"result":{"sum":3}}
 > {"jsonrpc":"2.0","id":2,"method":"own/sum","params":{"b":2}}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
-
 ''')
 class TestRegistration(unittest.TestCase):
     """Registering tools, prompts, completions and further methods."""
-
-    def test_a_capability_can_be_declared_before_something_is_registered(self) -> None:
-        """A client that connected before learns of the first tool."""
-        names = ["tools", "resources", "prompts", "completions"]
-        for revision in LEGACY[-1], MODERN:
-            heard: "queue.Queue[Any]" = queue.Queue()
-            server = Server("s", "1", title="A title", capabilities=names)
-            with self.subTest(revision), Client(
-                    server, protocol_version=revision, timeout=DEADLINE,
-                    on_notification=lambda method, params: heard.put(method)) as client:
-                self.assertEqual({"name": "s", "version": "1", "title": "A title"},
-                                 client.server_info)
-                self.assertEqual({*names, "logging"}, {*client.server_capabilities})
-                self.assertEqual([], client.list_tools() + client.list_prompts())
-                client.subscribe(tools=True)
-                if revision not in LEGACY:
-                    self.assertIn("acknowledged", heard.get(timeout=DEADLINE))
-                server.tool(name="t")(lambda: 1)
-                self.assertIn("tools/list_changed", heard.get(timeout=DEADLINE))
-                self.assertEqual(["t"], [tool["name"] for tool in client.list_tools()])
-        self.assertRaisesRegex(KeyError, "tool", Server, "s", "1", capabilities=["tool"])
-
-
-class TestExtensions(unittest.TestCase):
-    """Extensions of MCP, such as MCP Apps, are declared as capabilities."""
-
-    def test_each_side_sees_the_extensions_of_the_other_side_in_both_eras(self) -> None:
-        """[ver.ext.fallback]"""
-        own, seen = {"example.com/x": {"deep": [1]}}, []  # type: Tuple[Any, List[Any]]
-        server = Server("s", "1", extensions=own)
-        server.tool(name="clock", meta={"ui": {"resourceUri": "ui://clock"}})(hinted(
-            lambda context: seen.append(context.client_capabilities.get("extensions")),
-            context=Context))
-        offered = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
-        for revision, more in itertools.product((LEGACY[-1], MODERN), (offered, None)):
-            with self.subTest(revision), Client(server, protocol_version=revision, extensions=more,
-                                                timeout=DEADLINE) as client:
-                self.assertEqual(own, client.server_capabilities["extensions"])
-                self.assertEqual("ui://clock", client.list_tools()[0]["_meta"]["ui"]["resourceUri"])
-                client.call_tool("clock")
-        self.assertEqual([offered, None] * 2, seen)
-
     def test_the_identifier_of_an_extension_has_a_prefix_and_its_value_is_an_object(self) -> None:
         """MUST: [ver.ext.id-grammar]"""
         for make in (lambda value: Server("s", "1", extensions=value),
@@ -4325,12 +3828,6 @@ class SchemaNull:
     b: Optional[float] = 1.5
 
 
-@dataclasses.dataclass
-class SchemaSlots:
-    __slots__ = ("x",)
-    x: int
-
-
 class SchemaSpot(TypedDict):
     """Where it is."""
     x: int
@@ -4376,7 +3873,6 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
     ("Annotated[int, 'size']", {**SCHEMA_INT, "description": "size"}, 1.0, 1),
     ("list[Annotated[int, {'minimum': 0}, 'size']]", {"type": "array", "items": {
         **SCHEMA_INT, "minimum": 0, "description": "size"}}, [1.0], [1]),
-    ("SchemaSlots", schema_object({"x": SCHEMA_INT}, "x"), {"x": 1}, SchemaSlots(1)),
     *[("int | None", SCHEMA_MAYBE, 2.0, 2)] * (sys.version_info >= (3, 10)),
     *[("SchemaTotal", schema_object({"a": SCHEMA_INT, "b": SCHEMA_INT}, "a"), {"a": 1.0}, {"a": 1})
       ] * (sys.version_info >= (3, 11))]
@@ -4394,15 +3890,28 @@ SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema,
      {"a": 1}, [1, "x", "red", None, [1, 2]]),
     ("Context", hinted(lambda context, a: [str(a)], context="Context", a="int"),
      schema_object({"a": SCHEMA_INT}, "a"), {"a": 1}, ["1"])]
-# (hint, value, content or None if the call fails, revisions with structuredContent)
-RESULTS: List[Tuple[Any, ...]] = [
-    ("str", "a", ["a"], ()), ("None", None, [], ()),
-    ("int", 0, [0], REVISIONS[2:]),
-    ("Tuple[SchemaColor, ...]", (SchemaColor.RED,), [["red"]], REVISIONS[2:]),
-    ("SchemaPoint", SCHEMA_Q, [SCHEMA_P], REVISIONS[2:]), ("SchemaPoint", None, None, ()),
-    ("SchemaBoth", {"name": "n"}, [{"name": "n"}], REVISIONS[2:]), ("SchemaBoth", {}, None, ()),
-    ("SchemaSlots", SchemaSlots(1), [{"x": 1}], REVISIONS[2:]),
-    ("typing.Union[int, str]", 5, [5], REVISIONS[2:])]
+# (hint, value, structured content in the modern revision; None: there is none)
+RESULTS: List[Tuple[str, Any, Any]] = [
+    ("str", "a", None), ("None", None, None), ("int", 0, 0), ("typing.Union[int, str]", 5, 5),
+    ("Tuple[SchemaColor, ...]", (SchemaColor.RED,), ["red"]), ("SchemaPoint", SCHEMA_Q, SCHEMA_P),
+    ("Optional[SchemaPoint]", SCHEMA_Q, SCHEMA_P), ("SchemaBoth", {"name": "n"}, {"name": "n"}),
+    ("SchemaNull", SchemaNull(), {"b": 1.5}),  # a member is left out while it is None, its default
+    ("SchemaPoint", None, "fails"), ("SchemaBoth", {}, "fails")]
+
+
+
+MENDED: List[Tuple[str, Any, Any]] = [  # (hint, a value that does not fit, in Python)
+    ("int", "7", 7), ("float", " 7 ", 7), ("List[int]", "[1, 2]", [1, 2]),
+    ("Dict[str, int]", '{"a": 1}', {"a": 1}), ("SchemaSpot", '{"x": 1}', {"x": 1}),
+    ("Optional[List[int]]", "[1]", [1])]
+UNCHANGED: List[Tuple[str, Any]] = [  # (hint, a value that fits)
+    ("str", "7"), ("str", "null"), ("typing.Union[int, str]", "7"), ("Any", "7"),
+    ("List[str]", ["[]"]), ("Optional[int]", None), ("Dict[str, Any]", {"a": None})]
+UNMENDED: List[Tuple[str, Any]] = [  # (hint, a value that does not fit and cannot be mended)
+    ("int", "one"), ("int", "\u0661"), ("int", '"7"'), ("int", "7 8"), ("int", ""), ("str", 7),
+    ("float", "NaN"), ("bool", "True"), ("bool", 1), ("List[int]", '["1"]'), ("List[int]", "1"),
+    ("List[int]", [None]), ("List[int]", "[" * 5000), ("int", None), ("int", "\ud800"),
+    ("SchemaSpot", {"x": None}), ("SchemaSpot", {"x": 1, "y": None})]
 
 
 class TestHints(unittest.TestCase):
@@ -4443,25 +3952,21 @@ class TestHints(unittest.TestCase):
     def test_a_result_becomes_json_and_has_to_fit_the_hint_of_the_function(self) -> None:
         """If the schema allows other values than objects, the legacy revisions list and send it
         inside of an object. [tools.output.conforms] [tools.structured.object]
-        [tools.structured.any] [tools.structured.absent-early] [tools.structured.text-copy]"""
-        for (hint, value, content, structured), revision in itertools.product(RESULTS, REVISIONS):
+        [tools.structured.any] [tools.structured.absent-early]"""
+        for (hint, value, wanted), revision in itertools.product(RESULTS, REVISIONS):
             with self.subTest(hint, value=value, revision=revision):
                 fn = hinted(lambda: value, **{"return": hint})
                 tool, result = self.use(fn, revision=revision)
-                if (hint, revision) == ("SchemaPoint", MODERN):
-                    self.assertEqual(SCHEMA_POINT, tool["outputSchema"])
-                texts = [block["text"] for block in result.pop("content")]
-                if content is None and "outputSchema" in tool:
-                    self.assertEqual({"isError": True}, result)
-                elif content is not None:
-                    self.assertEqual(content, list(map(json.loads, texts)) if structured else texts)
-                    whole = content[0] if content else None
-                    if revision in LEGACY and not isinstance(whole, dict):
-                        whole = {"result": whole}
-                    data = {"structuredContent": whole} if revision in structured else {}
-                    self.assertEqual(data, result)
-                    if revision in LEGACY and "outputSchema" in tool:
-                        mcp_ref.validate(whole, tool["outputSchema"])
+                if wanted == "fails":
+                    self.assertIs(True, result.get("isError"))
+                elif wanted is None or revision in LEGACY[:2]:
+                    self.assertNotIn("structuredContent", result)
+                else:
+                    wraps = revision in LEGACY and not hint.startswith("Schema")
+                    self.assertEqual({"result": wanted} if wraps else wanted,
+                                     result["structuredContent"])
+                    mcp_ref.validate(result["structuredContent"], tool["outputSchema"])
+                    if revision in LEGACY:
                         self.assertEqual("object", tool["outputSchema"]["type"])
 
     def test_dates_paths_and_the_like_are_strings_in_json(self) -> None:
@@ -4511,8 +4016,8 @@ class TestHints(unittest.TestCase):
                     self.assertEqual(answer, text_of(client.call_tool("ask")))
         self.assertEqual([{"x", "y"}] * 4, forms)
 
-    def test_the_args_section_of_a_docstring_describes_the_parameters(self) -> None:
-        """The rest of the docstring describes the tool. A text in Annotated has priority."""
+    def test_a_docstring_describes_a_tool_and_its_args_section_the_parameters(self) -> None:
+        """A text in Annotated, and a name and a description for the decorator, have priority."""
         def search(words: List[str], context: Context, limit: int = 5,
                    own: Annotated[str, "Its own."] = "", plain: int = 0) -> None:
             """Search the library.
@@ -4524,8 +4029,13 @@ class TestHints(unittest.TestCase):
                 own: Another text.
             """
 
-        tool, _ = self.use(search, {"words": []})
-        self.assertEqual("Search the library.", tool["description"])
+        server = Server("s", "1")
+        self.assertIs(search, server.tool(search))
+        server.prompt(name="find", description="Find it.")(search)
+        with Client(server, timeout=DEADLINE) as client:
+            tool, prompt = client.list_tools() + client.list_prompts()
+        self.assertEqual(["search", "Search the library.", "find", "Find it."], [
+            one[member] for one in (tool, prompt) for member in ("name", "description")])
         self.assertEqual(tool["inputSchema"], mcp_ref.schema_of(search))
         self.assertEqual(
             {"words": "Words of the title.", "limit": "How many titles.", "own": "Its own.",
@@ -4533,42 +4043,19 @@ class TestHints(unittest.TestCase):
             {name: one.get("description")
              for name, one in tool["inputSchema"]["properties"].items()})
 
-
-MENDED: List[Tuple[str, Any, Any]] = [  # (hint, a value that does not fit, in Python)
-    ("int", "7", 7), ("float", " 7 ", 7), ("List[int]", "[1, 2]", [1, 2]),
-    ("Dict[str, int]", '{"a": 1}', {"a": 1}), ("SchemaSpot", '{"x": 1}', {"x": 1}),
-    ("Optional[List[int]]", "[1]", [1])]
-UNCHANGED: List[Tuple[str, Any]] = [  # (hint, a value that fits)
-    ("str", "7"), ("str", "null"), ("typing.Union[int, str]", "7"), ("Any", "7"),
-    ("List[str]", ["[]"]), ("Optional[int]", None), ("Dict[str, Any]", {"a": None})]
-UNMENDED: List[Tuple[str, Any]] = [  # (hint, a value that does not fit and cannot be mended)
-    ("int", "one"), ("int", "\u0661"), ("int", '"7"'), ("int", "7 8"), ("int", ""), ("str", 7),
-    ("float", "NaN"), ("bool", "True"), ("bool", 1), ("List[int]", '["1"]'), ("List[int]", "1"),
-    ("List[int]", [None]), ("List[int]", "[" * 5000), ("int", None), ("int", "\ud800"),
-    ("SchemaSpot", {"x": None}), ("SchemaSpot", {"x": 1, "y": None})]
-
-
-class TestForgiving(unittest.TestCase):
-    """JSON text where a tool expects an array, an object or a number is read as JSON."""
-
-    def take(self, hint: str, value: Any) -> Tuple[List[Any], Any]:
-        """Call a tool with one argument. Return what it got, and the result."""
-        got: List[Any] = []
-        server = Server("s", "1")
-        server.tool(name="take")(hinted(lambda it: got.append(it), it=hint))
-        with Client(server, timeout=DEADLINE) as client:
-            return got, client.call_tool("take", {"it": value})
-
-    def test_a_string_that_does_not_fit_is_read_as_json(self) -> None:
+    def test_json_text_where_a_value_does_not_fit_is_read_as_json(self) -> None:
+        """Where a tool expects an array, an object or a number."""
         for hint, value, wanted in MENDED + [(hint, value, value) for hint, value in UNCHANGED]:
             with self.subTest(hint, value=value):
-                got, result = self.take(hint, value)
-                self.assertEqual(repr([wanted]), repr(got), text_of(result) if not got else "")
+                got: List[Any] = []
+                self.use(hinted(lambda it: got.append(it), it=hint), {"it": value})
+                self.assertEqual(repr([wanted]), repr(got))
 
     def test_if_a_fault_remains_the_result_reports_the_original_faults(self) -> None:
         for hint, value in UNMENDED:
             with self.subTest(hint, value=repr(value)[:40]):
-                got, result = self.take(hint, value)
+                got: List[Any] = []
+                result = self.use(hinted(lambda it: got.append(it), it=hint), {"it": value})[1]
                 self.assertEqual(([], True), (got, result["isError"]))
                 self.assertRegex(text_of(result), "^arguments.it.*expected|missing|unknown")
 
@@ -4619,18 +4106,6 @@ class TestForgiving(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 
-== A client recognizes a modern server that answers the probe too late  OURS 2025-11-25 raw client
-! client = wire.client = Client(wire, probe_timeout=0.05); client.connect()
-> {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$probe","...":0}}
-> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
-< {"jsonrpc":"2.0","id":"$hello","error":{"code":-32022,"message":"Unsupported protocol version",
-   "data":{"supported":["2026-07-28"]}}}
-> {"jsonrpc":"2.0","id":"$again","method":"server/discover","params":"..."}
-< {"jsonrpc":"2.0","id":"$again","result":{"resultType":"complete","capabilities":{},
-   "supportedVersions":["2026-07-28"]}}
-= client.protocol_version == MODERN and client.close() is None
-
 == A client does not cancel initialize if the server does not answer, but closes the connection
    MUST legacy raw client [cancel.not-initialize]
 ! client = wire.client = Client(wire, protocol_version=revision, timeout=0.05); client.connect()
@@ -4669,60 +4144,17 @@ class TestForgiving(unittest.TestCase):
 == If the error -32022 lists a revision that the client speaks, the client repeats the request in
    that revision  MUST modern raw client [ver.client-retry] [ver.probe.modern-error]
    [ver.probe.modern-result]
-! client = wire.client = Client(wire); client.connect()
-> {"jsonrpc":"2.0","id":"$probe","method":"server/discover"}
+! client = wire.client = Client(wire, extensions={"example.com/x": {}}); client.connect()
+> {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":{"_meta":{"...":0,
+   "io.modelcontextprotocol/clientCapabilities":{"extensions":{"example.com/x":{}}}}}}
 < {"jsonrpc":"2.0","id":"$probe","error":{"code":-32022,"message":"Unsupported protocol version",
    "data":{"supported":["2026-07-28"],"requested":"2026-07-28"}}}
 > {"jsonrpc":"2.0","id":"$again","method":"server/discover"}
-< {"jsonrpc":"2.0","id":"$again","result":"$welcome"}
-= client.protocol_version == revision and probe != again
-
-== The client also repeats it if it was given this revision  MUST modern raw client
-   [ver.client-retry]
-! client = wire.client = Client(wire, protocol_version=revision); client.connect()
-> {"jsonrpc":"2.0","id":"$first","method":"server/discover"}
-< {"jsonrpc":"2.0","id":"$first","error":{"code":-32022,"message":"Unsupported protocol version",
-   "data":{"supported":["2026-07-28"],"requested":"2026-07-28"}}}
-> {"jsonrpc":"2.0","id":"$again","method":"server/discover"}
-< {"jsonrpc":"2.0","id":"$again","result":"$welcome"}
-= client.protocol_version == revision
-
-== A client sends the name mcp_ref by default, and notify() sends a notification  OURS 2025-11-25
-   raw client
-! client = wire.client = Client(wire, protocol_version=revision); client.connect()
-> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":{"protocolVersion":"2025-11-25",
-   "capabilities":{},"clientInfo":{"name":"mcp_ref","version":"..."}}}
-< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
-> {"jsonrpc":"2.0","method":"notifications/initialized"}
-! client.notify("x/said", {"a": 1})
-> {"jsonrpc":"2.0","method":"x/said","params":{"a":1}}
-
-== A modern server may leave out its name, and server_info is empty then  OURS modern raw client
-! client = wire.client = Client(wire); client.connect()
-> {"jsonrpc":"2.0","id":"$a","method":"server/discover","params":"..."}
-< {"jsonrpc":"2.0","id":"$a","result":{"resultType":"complete","capabilities":{},
+< {"jsonrpc":"2.0","id":"$again","result":{"resultType":"complete","capabilities":{},
    "supportedVersions":["2026-07-28"]}}
+= client.protocol_version == revision and probe != again
+# A modern server may leave out its name.
 = client.server_info == {}
-
-== A client sends no other request while connect() is running  SHOULD legacy raw client
-   [life.client-no-early-requests]
-! client = wire.client = Client(wire, protocol_version=revision)
-! connecting = later(client.connect)
-> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
-! client.start("tools/list", {})
-= isinstance(raised, ConnectionClosed) and not client.connected
-< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
-> {"jsonrpc":"2.0","method":"notifications/initialized"}
-= connecting.result(DEADLINE) is client and client.connected
-
-== Before connect() a client has no information about its server, and its requests fail  OURS
-   2025-11-25 raw client
-= (client.protocol_version, client.connected, client.instructions) == (None, False, None)
-= client.server_info == client.server_capabilities == {}
-! client.list_tools()
-= isinstance(raised, ConnectionClosed)
-! client.subscribe(tools=True)
-= isinstance(raised, ConnectionClosed)
 ''')
 class TestClientOpening(unittest.TestCase):
     """The probe and the handshake of a client, and their results."""
@@ -4881,28 +4313,6 @@ class TestClientOpening(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$b","error":{"code":-32601,"message":"no"}}
 < {"jsonrpc":"2.0","id":"$a","result":{"n":1}}
 = (got[0]["n"], got[1].code) == (1, -32601)
-
-== A client refuses to send a request beyond the bound of pending requests  OURS legacy raw client
-! client = wire.client = Client(wire, protocol_version=revision, bounds=Bounds(pending=1))
-! client.connect()
-> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
-< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
-> {"jsonrpc":"2.0","method":"notifications/initialized"}
-! first = client.start("tools/list", {})
-> {"jsonrpc":"2.0","id":"$a","method":"tools/list"}
-! client.start("tools/list", {})
-= type(raised) is RuntimeError
-< {"jsonrpc":"2.0","id":"$a","result":{"tools":[]}}
-= first.result(DEADLINE)["tools"] == []
-! client.start("tools/list", {})
-> {"jsonrpc":"2.0","id":"$b","method":"tools/list"}
-
-== A client cancels a request when the timeout of result() expires  OURS client
-! client.start("x/one").result(0.01)
-> {"jsonrpc":"2.0","id":"$a","method":"x/one"}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":"..."}
-= isinstance(raised, RequestTimeout)
-
 """)
 class TestClientRequests(unittest.TestCase):
     """The requests of a client, their timeouts, and the checks of their results."""
@@ -4925,41 +4335,33 @@ class TestClientRequests(unittest.TestCase):
             ("list_resource_templates", "resources/templates/list", "resourceTemplates"))
             for end in ("", ',"nextCursor":null')])
 
-    def pages(self, page: Callable[[int], Any], **options: Any) -> Tuple[Client, List[Any]]:
-        """Return a client of a server that answers with these pages, and a list of its requests."""
-        end, asked = Wire("2025-11-25", **options), []  # type: ignore[var-annotated]
-        end.respond = lambda message: page(asked.append(message) or len(asked))
-        return end.client.connect(), asked
-
     def test_a_list_that_has_no_end_raises_value_error(self) -> None:
         """OURS: Each page has a new cursor, or a cursor that was there before."""
         for cursor in str, lambda n: "ab"[n % 2]:
-            client, asked = self.pages(lambda n: {"tools": [], "nextCursor": cursor(n)})
-            self.assertRaises(ValueError, client.list_tools)
+            end, asked = Wire("2025-11-25"), []  # type: ignore[var-annotated]
+            end.respond = lambda message: {
+                "tools": [], "nextCursor": cursor(asked.append(1) or len(asked))}
+            with end.client as client:
+                self.assertRaises(ValueError, client.list_tools)
             self.assertLess(len(asked), 1100)
 
-    def test_a_call_asks_for_at_most_a_hundred_inputs_in_each_of_ten_rounds(self) -> None:
-        """OURS: The user is not asked at all if a result asks for more, nor an eleventh time."""
-        def ask(count: int, rounds: int) -> Any:
-            """Return the result or the type of the exception, and how often the user was asked."""
+    def test_a_call_answers_at_most_a_hundred_inputs_in_at_most_ten_rounds(self) -> None:
+        """OURS: If a result would exceed this, the user is not asked at all, and ValueError is
+        raised."""
+        form = {"method": "elicitation/create", "params": {
+            "message": "?", "requestedSchema": {"type": "object", "properties": {}}}}
+        for inputs, rounds, answered in (1, 10, 10), (1, 11, 10), (100, 1, 100), (51, 2, 51):
             end, asked = Wire(MODERN, offers=True), []  # type: ignore[var-annotated]
-            form = {"method": "elicitation/create", "params": {
-                "message": "?", "requestedSchema": {"type": "object", "properties": {}}}}
             results = iter([{"resultType": "input_required", "inputRequests": {
-                str(n): form for n in range(count)}}] * rounds)
+                str(n): form for n in range(inputs)}}] * rounds)
             end.respond = lambda message: next(results, {"resultType": "complete"})
             end.elicit = lambda params: asked.append(1) or {"action": "decline"}
-            with end.client as client:
-                try:
-                    return client.call_tool("x"), len(asked)
-                except Exception as error:
-                    return type(error), len(asked)
-
-        done = {"resultType": "complete"}
-        for case, outcome in (((1, 10), (done, 10)), ((1, 11), (ValueError, 10)),
-                              ((100, 1), (done, 100)), ((101, 1), (ValueError, 0))):
-            with self.subTest(case):
-                self.assertEqual(outcome, ask(*case))
+            with self.subTest(inputs=inputs, rounds=rounds), end.client as client:
+                if inputs * rounds == answered:
+                    client.call_tool("x")
+                else:
+                    self.assertRaises(ValueError, client.call_tool, "x")
+                self.assertEqual(answered, len(asked))
 
     def test_a_result_that_does_not_have_the_form_of_its_method_raises_value_error(self) -> None:
         """MUST: [base.result.resulttype-unknown] [base.result.resulttype-set]"""
@@ -5024,8 +4426,7 @@ class TestClientRequests(unittest.TestCase):
 
 
 @plays(r"""
-# --- Requests that a legacy server may send at any time.
-
+# Requests that a legacy server may send at any time.
 == A client answers the requests of a legacy server, and a handler may send requests meanwhile  MUST
    legacy client offers [ping.answered] [base.response.same-id] [roots.list.answer]
 ! wire.sample = lambda params: (client.ping(), fixture_sample(params))[1]
@@ -5040,10 +4441,6 @@ class TestClientRequests(unittest.TestCase):
 > {"jsonrpc":"2.0","id":0,"result":{"role":"assistant","content":{"type":"text","text":"four"},
    "model":"m"}}
 
-== A client refuses params that are an array  OURS legacy client offers [base.request.params-object]
-< {"jsonrpc":"2.0","id":1,"method":"roots/list","params":[]}
-> {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
-
 == A client sends no response to a request that the server has cancelled  SHOULD legacy client
    offers [cancel.receiver-silent]
 ! begun, gate = threading.Event(), threading.Event()
@@ -5053,18 +4450,7 @@ class TestClientRequests(unittest.TestCase):
 < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
 ! gate.set()
 
-== A client serves at most a hundred requests at a time, and refuses further requests  OURS legacy
-   client offers
-! gate = threading.Event()
-! wire.sample = lambda params: (gate.wait(DEADLINE), fixture_sample(params))[1]
-! for n in range(100): wire.give(b'{"jsonrpc":"2.0","method":"sampling/createMessage",'
-   b'"params":{"maxTokens":9,"messages":[]},"id":%d}' % n)
-< {"jsonrpc":"2.0","id":100,"method":"roots/list"}
-> {"jsonrpc":"2.0","id":100,"error":{"code":"$ours:429","message":"..."}}
-! gate.set(); answers = [wire.take(DEADLINE) for _ in range(100)]
-
-# --- Input that a modern server requires in a result. The client sends the request again with it.
-
+# Input that a modern server requires in a result. The client sends the request again with it.
 == A client ignores requests of a modern server, and its ping() sends server/discover instead of
    ping  MUST modern client offers [base.direction.no-client-responses]
    [transport.binding-directions] [ping.not-sent]
@@ -5112,8 +4498,7 @@ class TestClientRequests(unittest.TestCase):
 ! page.accept()
 = isinstance(raised, BlockingIOError) and page.close() is None
 
-# --- Subscriptions, and a server that goes away.
-
+# Subscriptions, and a server that goes away.
 == A modern subscription is a request that stays pending, and connect() renews it after a crash of
    the server  MUST modern client [subs.filter-present] [subs.client-correlates]
    [subs.client-cancel] [subs.resubscribe]
@@ -5139,17 +4524,6 @@ class TestClientRequests(unittest.TestCase):
 > {"jsonrpc":"2.0","id":"$d","method":"subscriptions/listen",
    "params":{"notifications":{"toolsListChanged":true,"resourcesListChanged":true}}}
 = len({a, b, c, d}) == 4 and (wire.opened, wire.ended) == (2, 1)
-
-== Of two subscriptions to one resource, the client cancels one and keeps the other  OURS modern
-   client
-! one = client.subscribe(["x:1"]); two = client.subscribe(["x:1"])
-> {"jsonrpc":"2.0","id":"$a","method":"subscriptions/listen","params":"..."}
-> {"jsonrpc":"2.0","id":"$b","method":"subscriptions/listen","params":"..."}
-! one.cancel()
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$a","...":0}}
-< {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:1",
-   "_meta":{"io.modelcontextprotocol/subscriptionId":"$b"}}}
-= heard.get(timeout=DEADLINE)[1]["uri"] == "x:1"
 
 == A legacy subscription sends a request for each resource, and unsubscribes only resources that no
    other subscription has  OURS legacy client
@@ -5188,37 +4562,13 @@ class TestClientRequests(unittest.TestCase):
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 ! gate.set(); job.join(DEADLINE)
 = not job.is_alive()
-
-== In 2025-06-18 a client refuses requests to visit a URL, and accepts a form without fields  OURS
-   2025-06-18 client offers
-! wire.elicit = lambda params: {"action": "accept"}
-< {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","mode":"url",
-   "url":"https://a.example/"}}
-> {"jsonrpc":"2.0","id":"q","error":{"code":-32602,"message":"..."}}
-< {"jsonrpc":"2.0","id":"r","method":"elicitation/create","params":{"message":"?"}}
-> {"jsonrpc":"2.0","id":"r","result":{"action":"accept","content":{}}}
-
-== A client answers an invalid request of a server with an error if the id can be read  MUST legacy
-   client [base.error.invalid-request]
-< {"jsonrpc":"2.0","id":"a","method":"ping","params":5}
-> {"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"..."}}
-
-== A call raises ValueError if its server asks for a form with an invalid schema  OURS modern client
-   offers
-! client.call_tool("x")
-> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":"..."}
-< {"jsonrpc":"2.0","id":"$a","result":{"resultType":"input_required","inputRequests":{"k":{
-   "method":"elicitation/create","params":{"message":"?","requestedSchema":{
-   "type":"object","properties":{"a":true}}}}}}}
-= isinstance(raised, ValueError)
-
 """)
 class TestClientAnswers(unittest.TestCase):
     """Answers to servers of both eras, subscriptions, and the end of a connection."""
 
     def test_a_request_of_a_server_that_a_client_cannot_answer_gets_an_error(self) -> None:
         """MUST: The client does not offer the method, the params are wrong, or the handler raises
-        an exception. [samp.result.shape]
+        an exception. [samp.result.shape] [base.request.params-object] [base.error.invalid-request]
         [base.error.method-not-found] [base.error.invalid-params] [elic.mode.undeclared-error]
         [samp.tools.undeclared-error] [base.error.internal] [roots.not-supported] [samp.rejected]"""
         sample, form = ('{"messages":[],"maxTokens":9%s}',
@@ -5231,7 +4581,8 @@ class TestClientAnswers(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"method":"%s","params":%s}
 > {"jsonrpc":"2.0","id":1,"error":{"code":%s,"message":"..."}}
 """, [(it, when, method, it, code) for method, cases in (
-            ("roots/list", [("legacy", "{}", -32601)]), ("no/such", [("legacy", "{}", -32601)]),
+            ("roots/list", [("legacy", "{}", -32601), ("legacy offers", "[]", -32602)]),
+            ("no/such", [("legacy", "{}", -32601)]), ("ping", [("legacy", "5", -32600)]),
             ("sampling/createMessage", [
                 ("legacy", sample % "", -32601), ("legacy offers", '{"messages":[]}', -32602),
                 ("2025-11-25 offers", sample % ',"tools":[]', -32602),
@@ -5242,6 +4593,7 @@ class TestClientAnswers(unittest.TestCase):
                 ("2025-06-18+ legacy", form % "", -32601),
                 ("2025-03-26- offers", form % "", '"..."'), ("2025-11-25 offers", "{}", -32602),
                 ("2025-11-25 offers", form % ',"mode":"x"', -32602),
+                ("2025-06-18 offers", '{"message":"?","mode":"url","url":"https://a/"}', -32602),
                 ("2025-06-18+ legacy offers", form % "", -32603)])) for when, it, code in cases])
 
     def test_the_input_of_a_user_is_completed_with_defaults_and_has_to_fit_the_form(self) -> None:
@@ -5325,29 +4677,6 @@ class TestInProcess(unittest.TestCase):
         self.addCleanup(client.close)
         return client.connect()
 
-    def test_each_feature_works_in_each_revision_that_has_it(self) -> None:
-        for revision in (None, *REVISIONS):
-            heard: "queue.Queue[Any]" = queue.Queue()
-            with self.subTest(revision):
-                client = self.client(
-                    fixture_server(page_size=3), protocol_version=revision,
-                    roots=["file:///a"], on_elicit=fixture_elicit, on_sample=fixture_sample,
-                    on_notification=lambda *what: heard.put(what))
-                self.assertEqual(revision or MODERN, client.protocol_version)
-                self.assertIn("update", [tool["name"] for tool in client.list_tools()])  # the last
-                self.assertEqual("3", text_of(client.call_tool("add", {"a": 1, "b": 2})))
-                self.assertEqual("file:///a", text_of(client.call_tool("roots")))
-                self.assertEqual("four", text_of(client.call_tool("sample", {"text": "?"})))
-                if client.protocol_version not in LEGACY[:2]:
-                    self.assertEqual("accept Ada", text_of(client.call_tool("ask", {"text": "?"})))
-                contents = client.read_resource("fixture://text")["contents"]
-                self.assertEqual("hello", contents[0]["text"])
-                self.assertEqual(1, len(client.get_prompt("greet", {"name": "A"})["messages"]))
-                client.subscribe(["fixture://text"])
-                client.call_tool("update", {"uri": "fixture://text"})
-                methods = iter(lambda: heard.get(timeout=DEADLINE)[0], None)
-                self.assertIn("notifications/resources/updated", methods)
-
     def test_a_client_works_after_an_interrupt_at_any_line_of_a_call(self) -> None:
         server = Server("s", "1")
 
@@ -5378,34 +4707,6 @@ class TestInProcess(unittest.TestCase):
         self.assertRaises(ConnectionClosed, one.call_tool, "echo", {"text": "a"})
         self.assertEqual("a", text_of(two.call_tool("echo", {"text": "a"})))
         self.assertEqual("a", text_of(one.connect().call_tool("echo", {"text": "a"})))
-
-    def test_a_closed_client_leaves_no_thread_behind(self) -> None:
-        before, server = {*threading.enumerate()}, fixture_server()
-        for _ in range(5):
-            with Client(server, timeout=DEADLINE) as client:
-                client.ping()
-        for thread in {*threading.enumerate()} - before:
-            thread.join(DEADLINE)
-        self.assertEqual(set(), {*threading.enumerate()} - before)
-
-    def test_a_server_keeps_no_reference_to_a_closed_connection(self) -> None:
-        """The server goes on, and the session had a subscription and a call."""
-        server, lines = fixture_server(), []  # type: ignore[var-annotated]
-
-        def connect() -> Any:
-            def send(line: bytes) -> None:
-                lines.append(line)
-
-            session = server.connect(send, lambda job: job())
-            for line in (*OPENING, request_line(1, "resources/subscribe", uri="x:1"),
-                         request_line(2, "tools/call", name="echo", arguments={"text": "a"})):
-                session.receive(line)
-            session.close()
-            return weakref.ref(send)
-
-        gone = [connect() for _ in range(3)]
-        gc.collect()
-        self.assertEqual((9, [None] * 3), (len(lines), [one() for one in gone]))
 
     def test_requests_of_a_batch_that_get_no_response_in_time_are_cancelled(self) -> None:
         for revision in LEGACY[1], MODERN:
@@ -5439,36 +4740,20 @@ class TestCallbacks(unittest.TestCase):
         self.assertNotIn(threading.current_thread(), threads)
         self.assertEqual([(n, 20, f"step {n}") for n in range(1, 21)],
                          [what for what in said if len(what) == 3])
-        told = [what[1]["progress"] for what in said if len(what) == 2]
-        self.assertEqual([*range(1, len(told) + 1)], told)
 
     def test_notifications_are_dropped_when_too_many_wait_for_a_callback(self) -> None:
-        """At most Bounds.callbacks bytes wait. When there is room again, notifications arrive
-        again."""
-        heard: "queue.Queue[int]" = queue.Queue()
-        begins, goes_on = threading.Event(), threading.Event()
-
-        def on_notification(method: str, params: Any) -> None:
-            begins.set()
-            goes_on.wait(DEADLINE)
-            heard.put(params["progress"])
-
-        end = Wire(LEGACY[-1], bounds=Bounds(callbacks=10_000), on_notification=on_notification)
+        """At most Bounds.callbacks bytes wait. When there is room again, notifications arrive."""
+        heard: "queue.Queue[str]" = queue.Queue(1)  # a callback waits until there is room in it
+        end = Wire(LEGACY[-1], bounds=Bounds(callbacks=10_000),
+                   on_notification=lambda method, params: heard.put(method, timeout=DEADLINE))
         end.respond = lambda message: None
-        line = (b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d,'
-                b'"message":"' + b"x" * 1000 + b'"}}')
         with end.client, self.assertLogs(mcp_ref.__name__, "WARNING"):
-            end.give(line % 0)
-            self.assertTrue(begins.wait(DEADLINE))
-            for n in range(1, 100):
-                end.give(line % n)
-            goes_on.set()
-            first = [heard.get(timeout=DEADLINE) for _ in range(9)]
-            end.give(line % 100)
-            rest = [*iter(lambda: heard.get(timeout=DEADLINE), 100)]
-        self.assertEqual([*range(len(first + rest))], first + rest)
-        self.assertLessEqual(len(rest), 2)  # one runs, and one may pass the bound
-
+            for n in range(100):
+                end.give(b'{"jsonrpc":"2.0","method":"%d","params":{"x":"%s"}}' % (n, b"x" * 1000))
+            self.assertEqual([*"012345678"], [heard.get(timeout=DEADLINE) for _ in range(9)])
+            end.give(b'{"jsonrpc":"2.0","method":"last"}')
+            rest = [*iter(lambda: heard.get(timeout=DEADLINE), "last")]
+        self.assertLessEqual(len(rest), 3)  # one runs, one is in the queue, one may pass the bound
 
 CLIENT_SCRIPT = r"""
 import json, os, signal, subprocess, sys
@@ -5501,7 +4786,7 @@ class TestClientProcess(unittest.TestCase):
 
     def test_pending_calls_raise_connection_closed_when_their_server_ends(self) -> None:
         """SHOULD: The lines of the server are read before. The message has its exit status.
-        connect() starts the server again. [stdio.crash-restart]"""
+        connect() starts it again. [stdio.crash-restart] [stdio.shutdown.server-initiated]"""
         for code, status in (("os._exit(7)", "7"), ("os.kill(os.getpid(), 9)", "-9"),
                              ("os.write(1, b'{\"half'); os._exit(7)", "7"),
                              (CLIENT_GRANDCHILD + "; os._exit(7)", "7"),
@@ -5538,8 +4823,9 @@ class TestClientProcess(unittest.TestCase):
                 self.assertRaises(ProcessLookupError, os.kill, pid, signal.SIGKILL)
                 self.assertEqual(how, file.read())
 
-    def test_an_interrupt_at_any_line_of_connect_leaves_no_thread_and_no_descriptor(self) -> None:
-        """OURS: Every eighth line is tried. The client can connect again."""
+    def test_an_interrupt_at_any_line_of_connect_or_close_leaves_nothing_behind(self) -> None:
+        """OURS: Another close() ends the process, each thread and each descriptor. Then the client
+        can connect again. Some of the lines are tried."""
         client, threads = self.spawn(), {*threading.enumerate()}
 
         def left() -> int:
@@ -5555,8 +4841,13 @@ class TestClientProcess(unittest.TestCase):
         for line in range(1, lines + 1, 8):
             interrupted(client.connect, line)
             self.assertEqual(before, left(), f"after line {line} of {lines}")
-        with client:
-            self.assertTrue(client.connected)
+        for line in itertools.count(1, 3):
+            pid = client.connect().call_tool("answer(pid=os.getpid())")["pid"]
+            lines = interrupted(client.close, line)
+            self.assertEqual(before, left(), f"after line {line} of {lines}")
+            self.assertRaises(ProcessLookupError, os.kill, pid, signal.SIGKILL)
+            if lines < line:  # close() had no such line
+                break
 
     def test_the_timeout_of_a_call_includes_the_time_to_write_the_request(self) -> None:
         """OURS: The server never reads. It stays connected, and close() ends it afterwards."""
@@ -5573,18 +4864,6 @@ class TestClientProcess(unittest.TestCase):
                              ([sys.executable, "x"], "/no/such/folder")):
             with self.subTest(command), self.assertRaisesRegex(OSError, cwd or command[0]):
                 Client(command, cwd=cwd, timeout=DEADLINE).connect()
-
-    def test_an_interrupt_at_any_line_of_close_leaves_no_process(self) -> None:
-        """OURS: Every third line is tried. A second close() finishes the job."""
-        client, lines = self.spawn(), 1
-        for line in itertools.count(1, 3):
-            if line > lines > 1:
-                break
-            pid = client.connect().call_tool("answer(pid=os.getpid())")["pid"]
-            lines = interrupted(client.close, line)
-            client.close()
-            self.assertRaises(ProcessLookupError, os.kill, pid, signal.SIGKILL)
-            self.assertFalse(client.connected)
 
     def test_a_server_process_has_the_given_env_and_cwd_and_its_clients_stderr(self) -> None:
         """SHOULD NOT: Output on stderr does not count as a failure. [stdio.stderr-not-error] A
@@ -5687,26 +4966,23 @@ print(facts() == before, logging.getLogger("mcp_ref").handlers)"""))
 
     @unittest.skipUnless(hasattr(os, "openpty"), "terminals of POSIX")
     def test_a_server_at_a_terminal_prints_a_request_to_paste(self) -> None:
-        """It stands on the first or second line of stderr. Hanging up ends the server."""
-        for hangs_up in False, True:
-            master, slave = os.openpty()
-            child = subprocess.Popen([*PYTHON, FILE_PATH], stdin=slave, stdout=-1, stderr=-1,
-                                     env=PROCESS_ENV)
-            self.addCleanup(child.__exit__, None, None, None)
-            self.addCleanup(child.kill)
-            os.close(slave)
-            assert child.stdout and child.stderr
-            self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
-            found = re.search(rb"\{.*server/discover.*\}", child.stderr.readline())
-            found = found or re.search(rb"\{.*server/discover.*\}", child.stderr.readline())
-            assert found
-            if not hangs_up:
-                os.write(master, found[0] + b"\n\x04")  # Ctrl-D
-                out, errors = child.communicate(timeout=DEADLINE)
-                self.assertIn(MODERN, json.loads(out)["result"]["supportedVersions"])
-                self.assertEqual(b"", errors)
-            os.close(master)
-            self.assertEqual(0, child.wait(DEADLINE))
+        """It stands on the first or second line of stderr."""
+        master, slave = os.openpty()
+        child = subprocess.Popen([*PYTHON, FILE_PATH], stdin=slave, stdout=-1, stderr=-1,
+                                 env=PROCESS_ENV)
+        self.addCleanup(child.__exit__, None, None, None)
+        self.addCleanup(child.kill)
+        os.close(slave)
+        assert child.stdout and child.stderr
+        self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
+        found = re.search(rb"\{.*server/discover.*\}", child.stderr.readline())
+        found = found or re.search(rb"\{.*server/discover.*\}", child.stderr.readline())
+        assert found
+        os.write(master, found[0] + b"\n\x04")  # Ctrl-D
+        out, errors = child.communicate(timeout=DEADLINE)
+        os.close(master)
+        self.assertIn(MODERN, json.loads(out)["result"]["supportedVersions"])
+        self.assertEqual((0, b""), (child.returncode, errors))
 
     def test_trace_gets_each_line_of_new_connections_with_its_direction(self) -> None:
         """The trace of a server and that of a client."""
@@ -5720,19 +4996,6 @@ print(facts() == before, logging.getLogger("mcp_ref").handlers)"""))
             self.assertEqual([*ways] * 2, [way for way, _ in seen[name]][:4])
             self.assertIn(b"tools/call", seen[name][2][1])
         self.assertEqual(seen["server"][1][1], seen["client"][1][1])
-
-    def test_timeouts_workers_and_bounds_have_the_documented_defaults(self) -> None:
-        """Timeouts are in seconds."""
-        for function, name, figure in (
-                (Server.run, "drain", 5.0), (Server, "workers", 64),
-                (Context.elicit, "timeout", 600.0), (Client, "timeout", 30.0),
-                (Client, "probe_timeout", 10.0), (Client, "close_timeout", 2.0)):
-            with self.subTest(name):
-                self.assertEqual(figure, inspect.signature(function).parameters[name].default)
-        self.assertEqual(["line", "batch", "requests", "pending", "subscriptions", "callbacks"],
-                         [*Bounds()._asdict()])
-        self.assertEqual(64 << 20, Bounds().line)
-
 
 def main(arguments: List[str]) -> int:
     """Serve the fixture, judge another server, or run the tests."""
