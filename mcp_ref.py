@@ -75,6 +75,13 @@ continue the line above. The server is the demo server: `python3 mcp_ref.py` sta
       "inputResponses":{"$key":{"action":"accept","content":{"name":"Ada"}}},
       "requestState":"$state","_meta":{
       "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
+    < {"jsonrpc":"2.0","id":8,"result":{"resultType":"complete",
+      "content":[{"type":"text","text":"Hello, Ada!"}],"_meta":{
+      "io.modelcontextprotocol/serverInfo":{"name":"mcp_ref demo","version":"5.0.0"}}}}
+    # The client closes the server's stdin, and serve_stdio() returns.
+
+
 The life of a request
 ---------------------
 These functions run during one tools/call, in this order. A function is indented under
@@ -121,11 +128,12 @@ import time
 import types
 import typing
 from functools import partial
-from typing import (Any, Callable, Collection, Iterable, Iterator, NamedTuple, Protocol,
-                    Sequence, TypeVar, Union)
+from typing import (Any, Callable, Iterable, Iterator, NamedTuple, Protocol, Sequence,
+                    TypeVar, Union)
 
 __version__: str = "5.0.0"  # needs Python 3.9 or newer
 
+F = TypeVar("F", bound=Callable[..., Any])  # a function of the author
 K = TypeVar("K")
 V = TypeVar("V")
 Json = dict[str, Any]
@@ -1123,7 +1131,7 @@ class PendingRequest:
         try:
             if not self.wait(timeout):
                 self.peer.give_up(self, RequestTimeout(
-                    f"{self.method}: no response in {timeout:.3g} s"))
+                    f"{self.method}: no response in time"))
                 self.wait()  # another thread may be just finishing it
         except BaseException:  # Ctrl-C
             self.cancel("interrupted")
@@ -1370,7 +1378,8 @@ class Function:
         arguments there."""
         fault = self.input_schema.fault_in(arguments, name)
         if fault is not None and repairs:
-            arguments = repaired(arguments, self.input_schema.schema)
+            schema = self.input_schema.schema
+            arguments = repaired(arguments, schema, schema)
             if self.input_schema.fault_in(arguments, name) is None:
                 fault = None
         if fault is not None:
@@ -1388,24 +1397,30 @@ class Function:
         return Result(to_plain(value)) if isinstance(value, Result) else to_plain(value)
 
 
-def repaired(arguments: Json, schema: Json) -> Json:
-    """Return arguments in which JSON text is replaced by its value, where it helps.
+def repaired(value: Any, schema: Any, root: Json) -> Any:
+    """Return a value in which JSON text is replaced by its value, and null in an
+    optional member by nothing, where it does not fit. root is the schema around it all.
 
     Models often send "[1, 2]" where an array, an object or a number is expected, and
     null instead of leaving out an optional argument.
     """
+    if type(schema) is not dict or fault_in(value, schema, root=root) is None:
+        return value
+    if type(value) is str:
+        try:
+            return decode(value.encode())
+        except (RpcError, UnicodeEncodeError):  # it is not JSON text
+            return value
+    if type(value) is list:
+        return [repaired(item, schema.get("items", True), root) for item in value]
+    if type(value) is not dict:
+        return value
     copy = {}
-    for name, value in arguments.items():
+    for name, item in value.items():
         wanted = schema.get("properties", {}).get(name, True)
-        if fault_in(value, wanted, root=schema) is not None:
-            if value is None and name not in schema.get("required", ()):
-                continue
-            if type(value) is str:
-                try:
-                    value = decode(value.encode())
-                except (RpcError, UnicodeEncodeError):
-                    pass  # it is not JSON text
-        copy[name] = value
+        is_needed = item is not None or name in schema.get("required", ())
+        if is_needed or fault_in(item, wanted, root=root) is None:
+            copy[name] = repaired(item, wanted, root)
     return copy
 
 
@@ -1470,8 +1485,9 @@ def to_content(value: Any, row: Revision) -> list[Json]:
     """
     if value is None:
         return []
-    blocks = []
-    for item in value if isinstance(value, list) and is_content(value) else [value]:
+    blocks: list[Json] = []
+    items: Any = value if isinstance(value, list) and is_content(value) else [value]
+    for item in items:
         if not is_block(item):
             item = text(item)
         elif item["type"] not in row.blocks:
@@ -2233,6 +2249,15 @@ class Server:
         for capability in capabilities:
             self._offer(capability)
 
+    @typing.overload
+    def tool(self, function: F) -> F: ...
+    @typing.overload
+    def tool(self, function: None = None, *, name: str | None = None,
+             title: str | None = None, description: str | None = None,
+             input_schema: Json | None = None, output_schema: Json | None = None,
+             annotations: Json | None = None, icons: list[Json] | None = None,
+             meta: Json | None = None) -> Callable[[F], F]: ...
+
     def tool(self, function: Code | None = None, *,
              name: str | None = None, title: str | None = None,
              description: str | None = None, input_schema: Json | None = None,
@@ -2262,7 +2287,7 @@ class Server:
     def resource(self, uri: str, *, name: str | None = None, title: str | None = None,
                  description: str | None = None, mime_type: str = "text/plain",
                  annotations: Json | None = None, icons: list[Json] | None = None,
-                 meta: Json | None = None) -> Callable[[Any], Any]:
+                 meta: Json | None = None) -> Callable[[F], F]:
         """Make a function a resource with this URI, or with all URIs of a template.
 
         The {names} of a template are the parameters of the function. For the template
@@ -2276,7 +2301,7 @@ class Server:
         kind = "resources" if pattern is None else "resourceTemplates"
         member = "uri" if pattern is None else "uriTemplate"
 
-        def register(function: Any) -> Any:
+        def register(function: F) -> F:
             adapted = Function(function)
             names = sorted(pattern.groupindex) if pattern is not None else []
             if sorted(adapted.parameters()) != names:
@@ -2289,6 +2314,14 @@ class Server:
             return function
 
         return register
+
+    @typing.overload
+    def prompt(self, function: F) -> F: ...
+    @typing.overload
+    def prompt(self, function: None = None, *, name: str | None = None,
+               title: str | None = None, description: str | None = None,
+               icons: list[Json] | None = None,
+               meta: Json | None = None) -> Callable[[F], F]: ...
 
     def prompt(self, function: Code | None = None, *,
                name: str | None = None, title: str | None = None,
@@ -2314,13 +2347,13 @@ class Server:
 
         return register if function is None else register(function)
 
-    def completion(self, ref: str, argument: str) -> Callable[[Any], Any]:
+    def completion(self, ref: str, argument: str) -> Callable[[F], F]:
         """Suggest values for an argument of a prompt or of a resource template.
 
         ref is its name or its URI. The function gets the text that was typed so far and
         the other arguments, and returns a list of str. [2025-11-25
         server/utilities/completion]"""
-        def register(function: Any) -> Any:
+        def register(function: F) -> F:
             with self._lock:
                 self.completions = extended(
                     self.completions, (ref, argument), function)
@@ -2329,7 +2362,7 @@ class Server:
 
         return register
 
-    def method(self, name: str) -> Callable[[Any], Any]:
+    def method(self, name: str) -> Callable[[F], F]:
         """Serve another JSON-RPC method, in both eras.
 
         The function gets params by name and returns a dict. In a legacy session it can
@@ -2338,7 +2371,7 @@ class Server:
         if name.startswith("rpc."):
             raise ValueError(f"the method name {name} is reserved for JSON-RPC")
 
-        def register(function: Any) -> Any:
+        def register(function: F) -> F:
             adapted = Function(function)
 
             def handle(context: Context) -> Json:
@@ -2485,7 +2518,7 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
         try:
             chunk = os.read(fd, 65536)  # what a pipe holds on Linux
         except BlockingIOError:  # another process, often node, has made it non-blocking
-            wait_until_ready(fd, select.POLLIN)
+            wait_until_ready(fd, writes=False)
             continue
         except OSError:  # a terminal that hung up, or a connection that was reset
             chunk = b""
@@ -2514,19 +2547,19 @@ def write_line(fd: int, line: bytes) -> None:
         try:
             written = os.write(fd, rest)
         except BlockingIOError:
-            wait_until_ready(fd, select.POLLOUT)
+            wait_until_ready(fd, writes=True)
             continue
         if written == len(rest):  # the usual case
             return
         rest = memoryview(rest)[written:]
 
 
-def wait_until_ready(fd: int, event: int) -> None:
-    """Wait until a non-blocking descriptor can be read or written. (Windows has no
-    poll(). There, pipes are in blocking mode.)"""
-    poll = select.poll()  # select() refuses descriptors above 1023
-    poll.register(fd, event)
-    poll.poll()
+def wait_until_ready(fd: int, writes: bool) -> None:
+    """Wait until a non-blocking descriptor can be read or written."""
+    if sys.platform != "win32":  # there, pipes are in blocking mode
+        poll = select.poll()  # select() refuses descriptors above 1023
+        poll.register(fd, select.POLLOUT if writes else select.POLLIN)
+        poll.poll()
 
 
 class Pool:
@@ -3416,6 +3449,8 @@ def describe_object(hints: Json, defaults: Json, where: str,
                 raise ValueError(f"{name}: {error}") from None
         return members
 
+    if all(cast is unchanged for cast in casts.values()):
+        return schema, dict  # a copy
     return schema, cast_members
 
 
@@ -3632,11 +3667,11 @@ class Client:
             raise ValueError(f"Client: protocol_version is {protocol_version!r:.40}; "
                              f"give one of {', '.join(REVISIONS)}")
         self._wanted = REVISIONS.get(protocol_version or "")  # None: the newest
-        self._on_notification = on_notification
-        self._answers = Answers(on_elicit, on_sample, roots)
+        self.on_notification = on_notification
+        self.answers = Answers(on_elicit, on_sample, roots)
         if extensions is not None:
-            self._answers.capabilities["extensions"] = checked_extensions(extensions)
-        self._ids = itertools.count(1)  # across all connections
+            self.answers.capabilities["extensions"] = checked_extensions(extensions)
+        self.ids = itertools.count(1)  # across all connections
         self._tokens = itertools.count(1)  # of progress
         self._output_schemas: Json = {}  # by tool
         self._connecting = threading.RLock()  # one thread connects or closes
@@ -3677,9 +3712,7 @@ class Client:
         """Start the server, or start it again for a second try."""
         if self._new_session is not None:
             self._transport.close()
-        session = ClientSession(
-            self._transport, self._ids, self.bounds, self.trace, self._answers,
-            self._on_notification)
+        session = ClientSession(self, self._transport)
         # It is noted before anything starts, so that close() finds it after Ctrl-C.
         self._new_session = session
         self._transport.open(session.receive, session.close)
@@ -3888,7 +3921,7 @@ class Client:
                 raise ValueError(f"{method}: the server still asks for input after "
                                  f"{ROUND_LIMIT} rounds or {INPUT_LIMIT} inputs")
             try:
-                responses = {key: self._answers.answer(
+                responses = {key: self.answers.answer(
                     one["method"], one.get("params"), session.row)
                     for key, one in requests.items()}
             except RpcError as error:  # it would look like an error of the server
@@ -4009,22 +4042,19 @@ class ClientSession(McpPeer):
     do not send requests.
     """
 
-    def __init__(self, transport: Transport, ids: Iterator[int], bounds: Bounds,
-                 trace: Trace | None, answers: Answers,
-                 on_notification: Callable[[str, Json], Any] | None) -> None:
+    def __init__(self, client: Client, transport: Transport) -> None:
         def send_while_open(line: bytes) -> None:
             # After close(), the transport may serve another session. Nothing of this
             # session must be sent then.
             if self.closed is None:
                 transport.send(line)
 
-        # A server that does not read must not hold up a caller.
         super().__init__(
-            send_while_open, ids=ids, bounds=bounds, trace=trace, may_block=False,
-            would_block=getattr(transport, "would_block", lambda line: True))
+            send_while_open, ids=client.ids, bounds=client.bounds, trace=client.trace,
+            would_block=getattr(transport, "would_block", lambda line: True),
+            may_block=False)  # a server that does not read must not hold up a caller
         self.introduction: Json = {}  # what the server says about itself
-        self._answers = answers
-        self._on_notification = on_notification
+        self._client = client
         # The reading thread must not call the user's functions: one that uses the
         # client waits for a response, and then no thread would read that response. One
         # other thread calls them, in order.
@@ -4048,7 +4078,8 @@ class ClientSession(McpPeer):
         given: Json = params or {}
         return {**given, "_meta": {
             META_VERSION: self.row.version, META_CLIENT: CLIENT_INFO,
-            META_CAPABILITIES: self._answers.capabilities, **given.get("_meta", {})}}
+            META_CAPABILITIES: self._client.answers.capabilities,
+            **given.get("_meta", {})}}
 
     def discover(self, row: Revision, timeout: float) -> None:
         """Ask a modern server which versions it supports, and what it offers."""
@@ -4067,7 +4098,7 @@ class ClientSession(McpPeer):
         self.row = row
         result = self.request("initialize", {
             "protocolVersion": row.version, "clientInfo": CLIENT_INFO,
-            "capabilities": self._answers.capabilities}).result(timeout)
+            "capabilities": self._client.answers.capabilities}).result(timeout)
         agreed = None
         if fault_in(result, HANDSHAKE_SHAPE) is None:
             agreed = REVISIONS.get(result["protocolVersion"])
@@ -4097,7 +4128,7 @@ class ClientSession(McpPeer):
             self.respond(request, {})
         else:
             request.handler = partial(
-                self._answers.answer, request.method, request.params, self.row)
+                self._client.answers.answer, request.method, request.params, self.row)
             return RUN
         return DONE
 
@@ -4121,7 +4152,7 @@ class ClientSession(McpPeer):
                 deadline.put_off()
                 self._call_soon(on_progress, named["progress"], named.get("total"),
                                 named.get("message"))
-        self._call_soon(self._on_notification, method, named)
+        self._call_soon(self._client.on_notification, method, named)
 
     def listen(self, token: int, on_progress: Code | None, deadline: Deadline) -> None:
         """Let progress with a token go to on_progress, and put off a deadline."""

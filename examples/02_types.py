@@ -65,6 +65,6 @@ if __name__ == "__main__":
         print(bill["structuredContent"])  # -> {'total': 20.0}
         wrong = client.call_tool("order", {"pizza": {"size": "huge"}, "count": 0})
         print(*sorted(wrong["content"][0]["text"].split("; ")), sep="\n")
-        # -> arguments.count: expected at least 1, got 0
+        # -> arguments.count: minimum is 1, got 0
         # -> arguments.pizza.size: ...
         # -> arguments.pizza: missing toppings

@@ -6,11 +6,11 @@
 - If the request itself is wrong, the client gets an error response, and the client's
   method raises RpcError. A tool or a resource can also raise RpcError, to send such an
   error response.
-- If a resource raises any other exception, the error response only says "Internal
-  error".
+- If a resource raises any other exception than RpcError and ToolError, the error
+  response only says "Internal error".
 - If no response comes, the client's method raises RequestTimeout or ConnectionClosed.
-- The server writes the traceback of every exception to stderr, where its author can
-  read it. It does not do so for RpcError, and for a ToolError of a tool.
+- The server writes the traceback of every other exception to stderr, where its author
+  can read it.
 
 Look at: each call below. Decide whether its outcome is for the model or for the
 application.
