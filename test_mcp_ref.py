@@ -3115,8 +3115,7 @@ class TestListChanges(unittest.TestCase):
    "params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"0"}}}
 <* {"jsonrpc":"2.0","id":6,"result":"..."}
 
-== Log messages and progress never have the tag of a subscription  MUST modern
-   [subs.no-request-scoped]
+== A log message never has the tag of a subscription  MUST modern [subs.no-request-scoped]
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
    "params":{"notifications":{"toolsListChanged":true}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
@@ -3125,11 +3124,16 @@ class TestListChanges(unittest.TestCase):
 < {"jsonrpc":"2.0","method":"notifications/message","params":{
    "level":"info","logger":"fixture","data":"hi"}}
 < {"jsonrpc":"2.0","id":2,"result":"..."}
-> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"count","arguments":{"to":1},
+
+== A progress notification never has the tag of a subscription  MUST modern [subs.no-request-scoped]
+> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
+   "params":{"notifications":{"toolsListChanged":true}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"count","arguments":{"to":1},
    "_meta":{"progressToken":7}}}
 < {"jsonrpc":"2.0","method":"notifications/progress","params":{
    "progressToken":7,"progress":1,"total":1,"message":"step 1"}}
-< {"jsonrpc":"2.0","id":3,"result":"..."}
+< {"jsonrpc":"2.0","id":2,"result":"..."}
 
 # One page of the specification demands a notification in this case, another page a response.
 == A server that ends a modern subscription sends notifications/cancelled and a result  MUST modern
