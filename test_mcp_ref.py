@@ -3606,7 +3606,6 @@ class TestLists(unittest.TestCase):
                 # and others
                 ("tool", KeyError, lambda: Server("s", "1", capabilities=["tool"])),
                 ("object", ValueError, lambda: tool(name="new", input_schema=wrong)(plain)),
-                ("greet", ValueError, lambda: server.completion("greet", "name")(lambda a, b: [])),
                 ("tools/list", ValueError, lambda: server.method("tools/list")(plain)),
                 ("rpc.own", ValueError, lambda: server.method("rpc.own")(plain)),
                 ("nobody", KeyError, lambda: server.remove_tool("nobody")),
