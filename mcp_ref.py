@@ -751,6 +751,7 @@ class IncomingRequest:
     """A request from the other side, from its arrival to its response."""
 
     cancelled = False  # True: the other side no longer wants a response
+    has_job = False  # a job waits or runs
     handler: Run | None = None  # computes the result, in a job
     outgoing: tuple[PendingRequest, ...] = ()  # sent by this side to serve it
 
@@ -795,7 +796,7 @@ class Peer:
         self._reply = Reply(send)
         self._incoming: dict[str | int, IncomingRequest] = {}  # without a response yet
         self._pending: dict[str | int, PendingRequest] = {}  # without a response yet
-        self._jobs = 0  # those that have not ended, also of cancelled requests
+        self._abandoned = 0  # jobs of cancelled requests that have not ended
         self._complaints = 0
         self._process = os.getpid()
 
@@ -870,21 +871,19 @@ class Peer:
         request = IncomingRequest(message, reply)
         with self._lock:
             known = self._incoming.setdefault(request.request_id, request)
-            self._jobs += 1
-            count = max(len(self._incoming), self._jobs)
+            count = len(self._incoming) + self._abandoned
         if known is not request:
             self.refuse(message, RpcError(
                 INVALID_REQUEST, "Invalid request: the id is in use"), reply)
-            self._end_job()
             return None
         try:  # whatever happens from here on, the request gets a response
             if count > self.bounds.requests:
                 raise RpcError(TOO_MANY, "Too many requests in flight")
             if self.admit(request) is RUN:
+                request.has_job = True
                 return request
         except Exception as error:
             self.respond(request, error)
-        self._end_job()
         return None
 
     def run(self, request: IncomingRequest) -> None:
@@ -904,12 +903,10 @@ class Peer:
             except BaseException as error:  # SystemExit as well: the server goes on
                 outcome = error
             self.respond(request, outcome)
-        self._end_job()
+        if request.cancelled:
+            with self._lock:
+                self._abandoned -= 1
         self.writer.flush()
-
-    def _end_job(self) -> None:
-        with self._lock:
-            self._jobs -= 1
 
     def respond(self, request: IncomingRequest, outcome: Any) -> None:
         """Answer with a result or an exception, but write nothing yet. This has no
@@ -1023,6 +1020,8 @@ class Peer:
             if request is None:
                 return
             request.cancelled = True
+            if request.has_job:
+                self._abandoned += 1
             request.handler = None  # a job that waits need not keep the params
             request.params = None
             self._answer(request.reply, None)
@@ -3616,14 +3615,15 @@ class Client:
     request, the time that a user takes for input, and the repetitions of a modern
     request. protocol_version is the version to ask for; None means the newest version
     that both sides support. on_notification(method, params) is called for each
-    notification, in order, on one thread. That thread calls on_progress as well, and
-    both may use the client. on_elicit(params) and on_sample(params) return the results
-    of elicitation/create and sampling/createMessage. roots is a list of file URIs, or
-    of {"uri", "name"}. Inputs that are not given here are not offered to the server.
-    extensions declares extensions of MCP. Without protocol_version, the server has
-    probe_timeout seconds for its first response; one that needs longer counts as
-    legacy. A server has close_timeout seconds to end after EOF, and again after
-    SIGTERM. The attribute trace is a function: see Peer."""
+    notification, and on_progress for reports: in order, one at a time, never on the
+    thread that reads, so both may use the client. on_elicit(params) and
+    on_sample(params) return the results of elicitation/create and
+    sampling/createMessage. roots is a list of file URIs, or of {"uri", "name"}. Inputs
+    that are not given here are not offered to the server. extensions declares
+    extensions of MCP. Without protocol_version, the server has probe_timeout seconds
+    for its first response; one that needs longer counts as legacy. A server has
+    close_timeout seconds to end after EOF, and again after SIGTERM. The attribute trace
+    is a function: see Peer."""
 
     trace: Trace | None = None
     protocol_version: str | None = None  # this and the next three: see connect()
@@ -3765,8 +3765,8 @@ class Client:
 
         content is for the model, structuredContent is for programs. If isError is true,
         the tool has failed and content says why. on_progress(progress, total, message)
-        is called on the thread of the callbacks, and has returned when call_tool()
-        returns, unless a callback has called call_tool(). With max_timeout (seconds),
+        is called as on_notification is, and has returned when call_tool() returns,
+        unless a callback has called call_tool(). With max_timeout (seconds),
         each progress notification starts timeout anew, but the whole call ends after
         max_timeout. Raises what request() raises, and ValueError if the structured
         result does not fit the output schema that list_tools() returned."""

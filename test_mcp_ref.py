@@ -4723,7 +4723,7 @@ class TestCallbacks(unittest.TestCase):
 
     client = TestInProcess.client
 
-    def test_callbacks_run_in_order_of_arrival_on_a_separate_thread(self) -> None:
+    def test_callbacks_run_in_order_of_arrival_on_other_threads(self) -> None:
         """call_tool() returns after its on_progress calls have returned. A callback may call the
         client: this call does not wait for callbacks."""
         heard: List[Any] = []
@@ -4735,7 +4735,6 @@ class TestCallbacks(unittest.TestCase):
         client = self.client(fixture_server(), protocol_version=LEGACY[-1], on_notification=note)
         client.call_tool("count", {"to": 20}, on_progress=note)
         threads, said = {one for one, _ in heard}, [what for _, what in heard]
-        self.assertEqual(1, len(threads))
         self.assertNotIn(threading.current_thread(), threads)
         self.assertEqual([(n, 20, f"step {n}") for n in range(1, 21)],
                          [what for what in said if len(what) == 3])
