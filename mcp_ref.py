@@ -3175,6 +3175,14 @@ def is_multiple(value: Any, divisor: Any) -> bool:
     return quotient.denominator == 1
 
 
+def has_at_least(value: Any, limit: float) -> bool:
+    return len(value) >= limit
+
+
+def has_at_most(value: Any, limit: float) -> bool:
+    return len(value) <= limit
+
+
 def compiled(pattern: str) -> re.Pattern[str]:
     """Compile a pattern of JavaScript, as far as Python's re agrees with it. A `$` at
     its end matches only at the very end, which Python writes as `\\Z`."""
@@ -3200,16 +3208,16 @@ TESTS: dict[str, tuple[Sequence[str], Callable[[Any, Any], bool]]] = {
     "exclusiveMinimum": (NUMBERS, operator.gt),
     "exclusiveMaximum": (NUMBERS, operator.lt),
     "multipleOf": (NUMBERS, is_multiple),
-    "minLength": (["string"], lambda value, limit: len(value) >= limit),
-    "maxLength": (["string"], lambda value, limit: len(value) <= limit),
+    "minLength": (["string"], has_at_least),
+    "maxLength": (["string"], has_at_most),
     "pattern": (["string"], lambda value, pattern:
                 compiled(pattern).search(value) is not None),
-    "minItems": (["array"], lambda value, limit: len(value) >= limit),
-    "maxItems": (["array"], lambda value, limit: len(value) <= limit),
+    "minItems": (["array"], has_at_least),
+    "maxItems": (["array"], has_at_most),
     "uniqueItems": (["array"], lambda items, wanted: not wanted or (
         len(set(map(comparable, items))) == len(items))),
-    "minProperties": (["object"], lambda value, limit: len(value) >= limit),
-    "maxProperties": (["object"], lambda value, limit: len(value) <= limit)}
+    "minProperties": (["object"], has_at_least),
+    "maxProperties": (["object"], has_at_most)}
 
 # Keywords whose argument is a schema, a list of schemas, or an object with schemas.
 WITH_SCHEMA = ("items", "additionalProperties", "not", "if", "then", "else")
