@@ -1063,9 +1063,11 @@ class Peer:
     def request_batch(self, calls: Sequence[tuple[str, Params]],
                       about: IncomingRequest | None = None) -> list[PendingRequest]:
         """Send several requests, each (method, params), in one line. [jsonrpc 6]"""
-        with self._lock:
-            requests = [PendingRequest(self, next(self._ids), method, params)
-                        for method, params in calls]
+        requests = []
+        for method, params in calls:
+            with self._lock:
+                rid = next(self._ids)
+            requests.append(PendingRequest(self, rid, method, params))
         messages = [build_message(one.method, one.params, id=one.id)
                     for one in requests]
         line = encode(messages if len(messages) > 1 else messages[0])
