@@ -346,7 +346,7 @@ def response_line(rid: str | int | None, outcome: Any, null_id: bool = True,
     if isinstance(outcome, BaseException):
         error = outcome
         if isinstance(error, ToolError):
-            error = RpcError(INTERNAL_ERROR, str(error))
+            error = RpcError(INTERNAL_ERROR, reason_of(error))
         elif not isinstance(error, RpcError):
             warn("%s failed", name, error=error)
             error = RpcError(INTERNAL_ERROR, "Internal error")
@@ -358,6 +358,16 @@ def response_line(rid: str | int | None, outcome: Any, null_id: bool = True,
         return encode(message)
     except Exception as error:  # the result, or the data of the error, is not JSON
         return response_line(rid, error, null_id, name)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the text of an exception of the author, or else the name of its type."""
+    text = ""
+    try:
+        text = str(error)
+    except Exception:  # its own __str__ has failed
+        pass
+    return text or type(error).__name__
 
 
 def build_message(method: str, params: Params, **members: Any) -> Json:
@@ -476,11 +486,6 @@ _STRING_MAP: Json = {"type": "object", "additionalProperties": {"type": "string"
 _STRINGS: Json = {"type": "array", "items": {"type": "string"}}
 _PAGE = shape(cursor="string")
 _BY_URI = shape("uri", uri="string")
-# Members that a modern client adds to params when it repeats a request, after the
-# server has asked for input. They are given to shape(). [2026-07-28 patterns/mrtr]
-_RETRY: Json = {
-    "requestState": "string",
-    "inputResponses": {"type": "object", "additionalProperties": {"type": "object"}}}
 
 METHODS = {
     "initialize": Method(params=shape(
@@ -496,18 +501,18 @@ METHODS = {
             resourcesListChanged="boolean", resourceSubscriptions=_STRINGS))),
     "tools/list": Method("tools", _PAGE, cached=True),
     "tools/call": Method(
-        "tools", shape("name", name="string", arguments="object", **_RETRY),
+        "tools", shape("name", name="string", arguments="object"),
         runs_code=True, may_ask=True),
     "resources/list": Method("resources", _PAGE, cached=True),
     "resources/templates/list": Method("resources", _PAGE, cached=True),
     "resources/read": Method(
-        "resources", shape("uri", uri="string", **_RETRY),
+        "resources", _BY_URI,
         runs_code=True, may_ask=True, cached=True),
     "resources/subscribe": Method("resources", _BY_URI),
     "resources/unsubscribe": Method("resources", _BY_URI),
     "prompts/list": Method("prompts", _PAGE, cached=True),
     "prompts/get": Method(
-        "prompts", shape("name", name="string", arguments=_STRING_MAP, **_RETRY),
+        "prompts", shape("name", name="string", arguments=_STRING_MAP),
         runs_code=True, may_ask=True),
     "completion/complete": Method(
         "completions", shape(
@@ -646,7 +651,7 @@ class LineWriter:
         self._write = write
         self._lock = threading.Lock()  # guards all that follows, and `waiting`
         self._lines: collections.deque[tuple[Send, bytes | None]] = collections.deque()
-        self._is_writing = False
+        self._writer: int | None = None  # the thread that is writing
 
     def put(self, send: Send, line: bytes | None) -> None:
         """Add a line. A call of flush() has to follow, after the lock is released."""
@@ -664,11 +669,15 @@ class LineWriter:
         try:
             while True:
                 with self._lock:
-                    if self._is_writing and not is_writer:
+                    if self._writer is not None and not is_writer:
                         return
-                    is_writer = self._is_writing = bool(self._lines)
+                    if not self._lines:  # under the lock, or a new line could be stuck
+                        self._writer = None
+                        is_writer = False
+                        return
                     if not is_writer:
-                        return
+                        is_writer = True
+                        self._writer = threading.get_ident()
                     send, line = self._lines[0]
                     if not may_block and self._would_block(line or b""):
                         break
@@ -676,14 +685,21 @@ class LineWriter:
                     self.waiting -= len(line or b"")
                 self._write(send, line)
         finally:
-            if is_writer:  # it stops here, or Ctrl-C; the next flush() goes on
+            if is_writer:  # a line may block, or Ctrl-C has come
                 with self._lock:
-                    self._is_writing = False
+                    if self._writer == threading.get_ident():
+                        self._writer = None
         spawn_or_run(partial(self.flush, may_block=True))
 
     def is_done(self) -> bool:
         with self._lock:
-            return not self._lines and not self._is_writing
+            return not self._lines and self._writer is None
+
+    def wait_for_room(self, limit: int) -> None:
+        """Wait while more than `limit` bytes wait. The writing thread must not, if an
+        answer to its line comes on the same thread, as in one process."""
+        if self._writer != threading.get_ident():
+            wait_until(lambda: self.waiting <= limit)
 
 
 class Reply:
@@ -732,6 +748,7 @@ class IncomingRequest:
     """A request from the other side, from its arrival to its response."""
 
     cancelled = False  # True: the other side no longer wants a response
+    has_job = False  # a job waits or runs
     handler: Run | None = None  # computes the result, in a job
     outgoing: tuple[PendingRequest, ...] = ()  # sent by this side to serve it
 
@@ -767,7 +784,7 @@ class Peer:
         self.bounds = bounds
         self.trace = trace
         self.closed: Exception | None = None  # why no request can be sent any more
-        self.line_size = 0  # bytes of the line that is being taken in
+        self.line_size = 0  # bytes of the message that is being taken in
         self._start = start
         self._methods = methods or {}
         self._ids = ids or itertools.count(1)
@@ -776,7 +793,9 @@ class Peer:
         self._reply = Reply(send)
         self._incoming: dict[str | int, IncomingRequest] = {}  # without a response yet
         self._pending: dict[str | int, PendingRequest] = {}  # without a response yet
+        self._abandoned = 0  # jobs of cancelled requests that have not ended
         self._complaints = 0
+        self._process = os.getpid()
 
     # How a request is served, from its line to its response.
 
@@ -790,7 +809,7 @@ class Peer:
         if request is not None:
             self._start_job(request)
         self.writer.flush()
-        self.wait_for_room()
+        self.writer.wait_for_room(self.bounds.line)
 
     def take(self, line: bytes, send: Send | None = None) -> IncomingRequest | None:
         """Act on one line, as far as the order of lines matters, and write nothing yet.
@@ -806,6 +825,7 @@ class Peer:
             if not self.has_batches() or not 0 < len(message) <= self.bounds.batch:
                 raise RpcError(INVALID_REQUEST, "Invalid request: this batch is empty, "
                                "too large, or not allowed here")
+            self.line_size //= len(message)
             batch = BatchReply(reply, len(message))
             for one in message:
                 request = self._take_message(one, batch)
@@ -848,15 +868,16 @@ class Peer:
         request = IncomingRequest(message, reply)
         with self._lock:
             known = self._incoming.setdefault(request.request_id, request)
-            is_full = len(self._incoming) > self.bounds.requests
+            count = len(self._incoming) + self._abandoned
         if known is not request:
             self.refuse(message, RpcError(
                 INVALID_REQUEST, "Invalid request: the id is in use"), reply)
             return None
         try:  # whatever happens from here on, the request gets a response
-            if is_full:
+            if count > self.bounds.requests:
                 raise RpcError(TOO_MANY, "Too many requests in flight")
             if self.admit(request) is RUN:
+                request.has_job = True
                 return request
         except Exception as error:
             self.respond(request, error)
@@ -865,18 +886,23 @@ class Peer:
     def run(self, request: IncomingRequest) -> None:
         """Compute the response of a request and write it. This is the job."""
         if self.writer.waiting > self.bounds.line:
-            self.wait_for_room()
+            self.writer.wait_for_room(self.bounds.line)
         handler = request.handler
         request.handler = None  # it refers to the request, and would keep it alive
         if handler is not None:  # otherwise it was cancelled
             outcome: Any = None
             try:
                 outcome = handler()
+                if os.getpid() != self._process:  # a copy that a tool has forked has
+                    os._exit(0)  # returned from the tool, and must not go on here
             except Interrupted:
                 raise
             except BaseException as error:  # SystemExit as well: the server goes on
                 outcome = error
             self.respond(request, outcome)
+        if request.cancelled:
+            with self._lock:
+                self._abandoned -= 1
         self.writer.flush()
 
     def respond(self, request: IncomingRequest, outcome: Any) -> None:
@@ -898,10 +924,6 @@ class Peer:
         """Send the response to a message along its way back; None: it gets none."""
         for line in reply.lines_for(response):
             self.writer.put(reply.send, line)
-
-    def wait_for_room(self) -> None:
-        """Wait while too many bytes wait for the other side to read."""
-        wait_until(lambda: self.writer.waiting <= self.bounds.line)
 
     def _write(self, send: Send, line: bytes | None) -> None:
         """Write one line. If the connection is broken, nothing can be answered."""
@@ -995,6 +1017,8 @@ class Peer:
             if request is None:
                 return
             request.cancelled = True
+            if request.has_job:
+                self._abandoned += 1
             request.handler = None  # a job that waits need not keep the params
             request.params = None
             self._answer(request.reply, None)
@@ -1039,9 +1063,11 @@ class Peer:
     def request_batch(self, calls: Sequence[tuple[str, Params]],
                       about: IncomingRequest | None = None) -> list[PendingRequest]:
         """Send several requests, each (method, params), in one line. [jsonrpc 6]"""
-        with self._lock:
-            requests = [PendingRequest(self, next(self._ids), method, params)
-                        for method, params in calls]
+        requests = []
+        for method, params in calls:
+            with self._lock:
+                rid = next(self._ids)
+            requests.append(PendingRequest(self, rid, method, params))
         messages = [build_message(one.method, one.params, id=one.id)
                     for one in requests]
         line = encode(messages if len(messages) > 1 else messages[0])
@@ -1103,6 +1129,7 @@ class PendingRequest:
         self.params = params
         self._result: Any = None
         self._error: Exception | None = None
+        self._is_finished = False
         # It is free when the request is finished. An Event has a lock inside, which
         # Ctrl-C could leave locked.
         self._gate = threading.Lock()
@@ -1112,14 +1139,18 @@ class PendingRequest:
         """Note the outcome, and wake the threads that wait for it."""
         self._result = result
         self._error = error
+        self._is_finished = True
         self._gate.release()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait up to timeout seconds, and tell whether the request is finished."""
-        if not self._gate.acquire(timeout=-1 if timeout is None else timeout):
-            return False
-        self._gate.release()
-        return True
+        if timeout is None:
+            timeout = threading.TIMEOUT_MAX
+        if not self._is_finished:  # and Ctrl-C cannot harm after that
+            if self._gate.acquire(
+                    timeout=min(max(timeout, 0), threading.TIMEOUT_MAX)):
+                self._gate.release()
+        return self._is_finished
 
     def result(self, timeout: float | None = None) -> Any:
         """Return the result. After timeout seconds without one, cancel the request.
@@ -1224,9 +1255,10 @@ class ServerSession(McpPeer):
         if type(meta) is not dict:
             raise RpcError(INVALID_PARAMS, "params._meta is not an object")
         route = self.server.routes.get(request.method)
+        if route is not None and route.rules.capability not in self.server.capabilities:
+            route = None
         row = self._row_of(request.method, meta, route)
-        if route is None or request.method in row.missing_methods or (
-                route.rules.capability not in self.server.capabilities):
+        if route is None or request.method in row.missing_methods:
             raise RpcError(METHOD_NOT_FOUND,
                            f"Method not found: {request.method[:80]!r}")
         state = self.state
@@ -1465,7 +1497,7 @@ def base64(data: bytes) -> str:
 def is_block(value: Any) -> bool:
     """Tell whether a value is a content block: it has a type that is in BLOCKS, and the
     member that this type must have."""
-    return type(value) is dict and BLOCKS.get(str(value.get("type")), "") in value
+    return type(value) is dict and BLOCKS.get(str(value.get("type")), ...) in value
 
 
 def is_content(value: Any) -> bool:
@@ -1829,10 +1861,15 @@ class InputRequired(BaseException):
 # basic/patterns/mrtr]
 
 
+# The members that a modern client adds to params when it repeats a request.
+RETRY_SHAPE = shape(requestState="string", inputResponses={
+    "type": "object", "additionalProperties": {"type": "object"}})
+
+
 def binding_of(context: Context) -> str:
     """Return the method and params, which a signed state belongs to."""
     params = {name: value for name, value in context.params.items()
-              if name not in _RETRY}
+              if name not in RETRY_SHAPE["properties"]}
     return json.dumps([context.method, params], sort_keys=True)
 
 
@@ -1840,8 +1877,13 @@ def responses_of(context: Context, binding: str) -> Json:
     """Return all responses that the client has given for this call, now and in earlier
     requests. RpcError means that its state was not signed here for this call, or has
     expired."""
-    responses: Json = dict(context.params.get("inputResponses", {}))
-    given = context.params.get("requestState")
+    retry = {name: context.params[name] for name in RETRY_SHAPE["properties"]
+             if context.params.get(name) is not None}
+    fault = fault_in(retry, RETRY_SHAPE, "params")
+    if fault is not None:
+        raise RpcError(INVALID_PARAMS, fault)
+    responses: Json = retry.get("inputResponses", {})
+    given = retry.get("requestState")
     if given is None:
         return responses
     import hmac
@@ -1902,20 +1944,18 @@ def _initialize(context: Context) -> Json:
     session.client_meta = {
         **session.client_meta, META_CLIENT: params["clientInfo"],
         META_CAPABILITIES: params["capabilities"]}
-    return {**introduction(context), "protocolVersion": row.version,
+    return {**introduction(context.server), "protocolVersion": row.version,
             "serverInfo": context.server.info}
 
 
-def introduction(context: Context) -> Json:
-    server = context.server
-    return present(capabilities=server.capabilities,
-                   instructions=server.instructions)
+def introduction(server: Server) -> Json:
+    return present(capabilities=server.capabilities, instructions=server.instructions)
 
 
 @handles("server/discover")
 def _server_discover(context: Context) -> Json:
     """Say what the server offers. A modern client may ask, but need not."""
-    return {**introduction(context), "supportedVersions": MODERN_VERSIONS}
+    return {**introduction(context.server), "supportedVersions": MODERN_VERSIONS}
 
 
 @handles("ping")
@@ -1986,7 +2026,7 @@ def _tools_call(context: Context) -> Json:
     except BaseException as error:  # SystemExit as well: it must not end the server
         if not isinstance(error, (ToolError, RequestCancelled)):  # these are expected
             warn("the tool %s failed", params["name"], error=error)
-        reason = str(error) or type(error).__name__
+        reason = reason_of(error)
     return {"content": [text(reason)], "isError": True}
 
 
@@ -2002,7 +2042,8 @@ def _resources_read(context: Context) -> Json:
     try:
         value = resource.function.call(context, arguments, "uri", repairs=False)
     except NotFound as error:
-        raise RpcError(context.row.unknown_resource, str(error), {"uri": uri}) from None
+        raise RpcError(
+            context.row.unknown_resource, reason_of(error), {"uri": uri}) from None
     if isinstance(value, Result):
         return {"contents": [], **value}
     contents = {"uri": uri, "mimeType": resource.definition["mimeType"]}
@@ -2036,14 +2077,10 @@ def leads_out(name: str) -> bool:
 
 
 @handles("resources/subscribe")
-def _resources_subscribe(context: Context) -> Json:
-    context.session.subscriptions.subscribe(context.params["uri"])
-    return {}
-
-
 @handles("resources/unsubscribe")
-def _resources_unsubscribe(context: Context) -> Json:
-    context.session.subscriptions.unsubscribe(context.params["uri"])
+def _resources_subscribe(context: Context) -> Json:
+    context.session.subscriptions.change(
+        context.params["uri"], is_wanted=context.method == "resources/subscribe")
     return {}
 
 
@@ -2122,16 +2159,13 @@ class Subscriptions:
         self._uris: set[str] = set()  # by resources/subscribe
         self._streams: list[tuple[IncomingRequest, Json]] = []  # what each may hear
 
-    def subscribe(self, uri: str) -> None:
-        """Subscribe a legacy client to a resource."""
-        with self._lock:
-            self._check_room()
-            self._uris.add(uri)
-
-    def unsubscribe(self, uri: str) -> None:
-        """End the subscription of a legacy client to a resource."""
+    def change(self, uri: str, is_wanted: bool) -> None:
+        """Begin or end the subscription of a legacy client to a resource."""
         with self._lock:
             self._uris.discard(uri)
+            if is_wanted:
+                self._check_room()
+                self._uris.add(uri)
 
     def open_stream(self, request: IncomingRequest, asked: Json) -> None:
         """Grant what the server offers. [2026-07-28 basic/patterns/subscriptions]"""
@@ -2355,8 +2389,7 @@ class Server:
         server/utilities/completion]"""
         def register(function: F) -> F:
             with self._lock:
-                self.completions = extended(
-                    self.completions, (ref, argument), function)
+                self.completions = {**self.completions, (ref, argument): function}
             self._offer("completions")
             return function
 
@@ -2490,9 +2523,10 @@ def template_pattern(uri: str) -> re.Pattern[str] | None:
     parts = re.split(r"\{([A-Za-z_]\w*)\}", uri, flags=re.ASCII)
     texts = parts[0::2]
     names = parts[1::2]
-    if not re.match(ABSOLUTE_URI, uri) or re.search("[{}]", "".join(texts)):
+    is_simple = not re.search("[{}]", "".join(texts)) and len({*names}) == len(names)
+    if not re.match(ABSOLUTE_URI, uri) or not is_simple:
         raise ValueError(f"{uri!r}: a URI begins with a scheme, as in demo://item, and "
-                         "a template can only hold {name}")
+                         "a template can only hold {name}, each name once")
     if not names:
         return None
     parts[0::2] = map(re.escape, texts)
@@ -2512,7 +2546,6 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
     than `longest` bytes, further chunks of it are dropped, so that it cannot use up the
     memory. The line that is yielded is still too long, so decode() refuses it.
     """
-    process = os.getpid()
     start_of_line = bytearray()  # the part of an incomplete line that has arrived
     while True:
         try:
@@ -2532,8 +2565,6 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
                 start_of_line.clear()
             if line and not line.isspace():
                 yield line
-                if os.getpid() != process:  # a copy that a tool has forked has returned
-                    os._exit(0)  # from the tool, and must not read or answer
         if len(start_of_line) <= longest:
             start_of_line += rest
     if start_of_line and not start_of_line.isspace():
@@ -2636,7 +2667,7 @@ class ReadingPool(Pool):
         """Read a line, and return what has to run for it; None at the end of the input.
         The caller has the turn. What runs may block, because it writes lines."""
         if peer.writer.waiting > peer.bounds.line:
-            peer.wait_for_room()
+            peer.writer.wait_for_room(peer.bounds.line)
         line = next(lines, None)
         if line is None:
             return None
@@ -2735,13 +2766,10 @@ class CallingThread:
 
     def serve(self, peer: Peer, lines: Iterator[bytes]) -> None:
         """Serve lines until their end, or until the other side is gone."""
-        process = os.getpid()
         spawn(partial(self._read, peer, lines))
         while peer.closed is None or not self._jobs.empty():
             try:
                 self._jobs.get(timeout=0.5)()
-                if os.getpid() != process:  # see read_lines()
-                    os._exit(0)
             except queue.Empty:  # look again whether the other side is gone
                 pass
 
@@ -2851,9 +2879,13 @@ class StandardStreams:
 
     def restore(self) -> None:
         """Give both back. Text that print() still holds goes to stderr."""
-        print(end="", flush=True)  # sys.stdout may be None
+        try:
+            print(end="", flush=True)  # sys.stdout may be None
+        except (OSError, ValueError):  # stderr is full, or a tool has closed stdout
+            pass
         os.dup2(self.stdin, 0)
         os.dup2(self._stdout, 1)
+        self._process = 0  # what is sent from now on goes nowhere
         os.close(self._stdout)  # stdin stays open, as a thread may still be reading it
 
 
@@ -3151,28 +3183,12 @@ def is_multiple(value: Any, divisor: Any) -> bool:
     return quotient.denominator == 1
 
 
-def is_same(value: Any, constant: Any) -> bool:
-    return bool(comparable(value) == comparable(constant))
-
-
-def is_one_of(value: Any, choices: list[Any]) -> bool:
-    return comparable(value) in map(comparable, choices)
-
-
-def is_unique(items: list[Any], wanted: bool) -> bool:
-    return not wanted or len(set(map(comparable, items))) == len(items)
-
-
 def has_at_least(value: Any, limit: float) -> bool:
     return len(value) >= limit
 
 
 def has_at_most(value: Any, limit: float) -> bool:
     return len(value) <= limit
-
-
-def matches(value: str, pattern: str) -> bool:
-    return compiled(pattern).search(value) is not None
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
@@ -3191,8 +3207,10 @@ def compiled(pattern: str) -> re.Pattern[str]:
 NUMBERS = ("integer", "number")
 ANY_TYPE = tuple(TYPES.values())
 TESTS: dict[str, tuple[Sequence[str], Callable[[Any, Any], bool]]] = {
-    "enum": (ANY_TYPE, is_one_of),
-    "const": (ANY_TYPE, is_same),
+    "enum": (ANY_TYPE, lambda value, choices:
+             comparable(value) in map(comparable, choices)),
+    "const": (ANY_TYPE, lambda value, constant:
+              bool(comparable(value) == comparable(constant))),
     "minimum": (NUMBERS, operator.ge),
     "maximum": (NUMBERS, operator.le),
     "exclusiveMinimum": (NUMBERS, operator.gt),
@@ -3200,10 +3218,12 @@ TESTS: dict[str, tuple[Sequence[str], Callable[[Any, Any], bool]]] = {
     "multipleOf": (NUMBERS, is_multiple),
     "minLength": (["string"], has_at_least),
     "maxLength": (["string"], has_at_most),
-    "pattern": (["string"], matches),
+    "pattern": (["string"], lambda value, pattern:
+                compiled(pattern).search(value) is not None),
     "minItems": (["array"], has_at_least),
     "maxItems": (["array"], has_at_most),
-    "uniqueItems": (["array"], is_unique),
+    "uniqueItems": (["array"], lambda items, wanted: not wanted or (
+        len(set(map(comparable, items))) == len(items))),
     "minProperties": (["object"], has_at_least),
     "maxProperties": (["object"], has_at_most)}
 
@@ -3324,9 +3344,13 @@ def describe(hint: Any, where: str) -> tuple[Json, Cast]:
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return describe_choices([member.value for member in hint]), hint
     if origin is list or (origin is tuple and args[1:] == (...,)):
-        return describe_list(origin, args[0] if args else Any, where)
+        schema, cast = describe(args[0] if args else Any, where)
+        return {"type": "array", "items": schema}, (
+            lambda value: origin(map(cast, value)))
     if origin is dict and (not args or args[0] is str):
-        return describe_dict(args[1] if args else Any, where)
+        schema, cast = describe(args[1] if args else Any, where)
+        return {"type": "object", **present(additionalProperties=schema or None)}, (
+            lambda value: {name: cast(item) for name, item in value.items()})
     if is_union(hint):
         return describe_union(args, where)
     if hasattr(hint, "__required_keys__"):
@@ -3344,18 +3368,6 @@ def describe(hint: Any, where: str) -> tuple[Json, Cast]:
 def is_union(hint: Any) -> bool:
     """Tell whether a hint is Optional, Union, or X | Y, which has a type of its own."""
     return typing.get_origin(hint) is Union or type(hint).__name__ == "UnionType"
-
-
-def describe_list(kind: Any, hint: Any, where: str) -> tuple[Json, Cast]:
-    schema, cast = describe(hint, where)
-    return {"type": "array", "items": schema}, (
-        lambda value: kind(map(cast, value)))
-
-
-def describe_dict(hint: Any, where: str) -> tuple[Json, Cast]:
-    schema, cast = describe(hint, where)
-    return {"type": "object", **present(additionalProperties=schema or None)}, (
-        lambda value: {name: cast(item) for name, item in value.items()})
 
 
 def describe_typed_dict(hint: Any, where: str) -> tuple[Json, Cast]:
@@ -3376,17 +3388,19 @@ def describe_dataclass(hint: Any, where: str) -> tuple[Json, Cast]:
     import dataclasses  # 15 ms; if a hint is a dataclass, it is imported already
 
     hints = resolved_hints(hint, where)
-    fields = {field.name: field for field in dataclasses.fields(hint) if field.init}
+    fields = {field.name: field for field in dataclasses.fields(hint)}
     required = []
     defaults = {}
     for name, field in fields.items():
         if field.default is not dataclasses.MISSING:
             defaults[name] = field.default
-        elif field.default_factory is dataclasses.MISSING:
+        elif field.init and field.default_factory is dataclasses.MISSING:
             required.append(name)
     schema, cast = describe_object(
         {name: hints[name] for name in fields}, defaults, where, required)
-    return schema, lambda value: hint(**cast(value))
+    # A field with init=False is computed by the class itself.
+    return schema, lambda value: hint(**{
+        name: item for name, item in cast(value).items() if fields[name].init})
 
 
 def describe_choices(values: Sequence[Any]) -> Json:
@@ -3404,14 +3418,13 @@ def describe_union(hints: Sequence[Any], where: str) -> tuple[Json, Cast]:
         return parts[0]
 
     def cast_first_fitting(value: Any) -> Any:
-        fault = ValueError("no alternative fits")
         for schema, cast in parts:
             if fault_in(value, schema) is None:
                 try:
                     return cast(value)
-                except ValueError as error:  # a later alternative may do
-                    fault = error
-        raise fault
+                except (ValueError, ArithmeticError):  # a later alternative may do
+                    pass
+        raise ValueError(f"{value!r:.60} fits no alternative")
 
     return {"anyOf": [schema for schema, _ in parts]}, cast_first_fitting
 
@@ -3618,14 +3631,15 @@ class Client:
     request, the time that a user takes for input, and the repetitions of a modern
     request. protocol_version is the version to ask for; None means the newest version
     that both sides support. on_notification(method, params) is called for each
-    notification, in order, on one thread. That thread calls on_progress as well, and
-    both may use the client. on_elicit(params) and on_sample(params) return the results
-    of elicitation/create and sampling/createMessage. roots is a list of file URIs, or
-    of {"uri", "name"}. Inputs that are not given here are not offered to the server.
-    extensions declares extensions of MCP. Without protocol_version, the server has
-    probe_timeout seconds for its first response; one that needs longer counts as
-    legacy. A server has close_timeout seconds to end after EOF, and again after
-    SIGTERM. The attribute trace is a function: see Peer."""
+    notification, and on_progress for reports: in order, one at a time, never on the
+    thread that reads, so both may use the client. on_elicit(params) and
+    on_sample(params) return the results of elicitation/create and
+    sampling/createMessage. roots is a list of file URIs, or of {"uri", "name"}. Inputs
+    that are not given here are not offered to the server. extensions declares
+    extensions of MCP. Without protocol_version, the server has probe_timeout seconds
+    for its first response; one that needs longer counts as legacy. A server has
+    close_timeout seconds to end after EOF, and again after SIGTERM. The attribute trace
+    is a function: see Peer."""
 
     trace: Trace | None = None
     protocol_version: str | None = None  # this and the next three: see connect()
@@ -3702,7 +3716,10 @@ class Client:
                 self.instructions = session.introduction.get("instructions")
                 self._output_schemas = {}
                 for subscription in self.subscriptions:
-                    subscription.renew()
+                    try:
+                        subscription.begin()
+                    except (RpcError, RequestTimeout) as error:
+                        warn("a subscription was not renewed: %s", error)
             except BaseException:
                 self.close()
                 raise
@@ -3767,11 +3784,11 @@ class Client:
 
         content is for the model, structuredContent is for programs. If isError is true,
         the tool has failed and content says why. on_progress(progress, total, message)
-        is called on the thread of the callbacks, and has returned when call_tool()
-        returns. With max_timeout (seconds), each progress notification starts timeout
-        anew, but the whole call ends after max_timeout. Raises what request() raises,
-        and ValueError if the structured result does not fit the output schema that
-        list_tools() returned."""
+        is called as on_notification is, and has returned when call_tool() returns,
+        unless a callback has called call_tool(). With max_timeout (seconds),
+        each progress notification starts timeout anew, but the whole call ends after
+        max_timeout. Raises what request() raises, and ValueError if the structured
+        result does not fit the output schema that list_tools() returned."""
         session = self._connected_session()
         params = present(name=name, arguments=arguments, _meta=meta)
         deadline = Deadline(self.timeout if timeout is None else timeout, max_timeout)
@@ -3878,7 +3895,8 @@ class Client:
             if session.row.batches and calls:
                 pending = session.request_batch(calls)
             else:
-                pending = [session.request(*call) for call in calls]
+                for call in calls:
+                    pending.append(session.request(*call))
             for one in pending:
                 try:
                     results.append(self._result_of(session, one, deadline))
@@ -3908,9 +3926,7 @@ class Client:
         rounds = 0
         inputs = 0
         while True:
-            while deadline.left() > 0 and not pending.wait(deadline.left()):
-                pass  # there may have been progress
-            result: Json = pending.result(0)
+            result: Json = deadline.result_of(pending)
             check_shape(result, RESULT_SHAPE, method)
             if not session.row.modern or result.get("resultType") != "input_required":
                 return result
@@ -3920,12 +3936,9 @@ class Client:
             if rounds > ROUND_LIMIT or inputs > INPUT_LIMIT:
                 raise ValueError(f"{method}: the server still asks for input after "
                                  f"{ROUND_LIMIT} rounds or {INPUT_LIMIT} inputs")
-            try:
-                responses = {key: self.answers.answer(
-                    one["method"], one.get("params"), session.row)
-                    for key, one in requests.items()}
-            except RpcError as error:  # it would look like an error of the server
-                raise ValueError(f"cannot answer the server: {error}") from None
+            responses = {
+                key: self.answers.answer_within(deadline, one, session.row)
+                for key, one in requests.items()}
             pending = session.request(method, {
                 **params, "inputResponses": responses,
                 **present(requestState=result.get("requestState"))})
@@ -3970,6 +3983,16 @@ class Deadline:
     def put_off(self) -> None:
         """Start the timeout anew, because there was progress."""
         self._end = min(time.monotonic() + self._timeout, self._latest)
+
+    def result_of(self, pending: PendingRequest) -> Any:
+        """Wait for a result. Raises what PendingRequest.result() raises."""
+        try:
+            while self.left() > 0 and not pending.wait(self.left()):
+                pass  # there may have been progress
+        except BaseException:  # Ctrl-C
+            pending.cancel("interrupted")
+            raise
+        return pending.result(0)
 
 
 class Answers:
@@ -4019,6 +4042,29 @@ class Answers:
             raise ValueError(f"the handler of {method} returned {result!r:.60}: "
                              f"{fault}")
         return result
+
+
+    def answer_within(self, deadline: Deadline, asked: Json, row: Revision) -> Json:
+        """Answer an input request of a modern server. The handler runs on another
+        thread, because it may ask a user, who may need too long."""
+        outcomes: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+        def run() -> None:
+            try:
+                outcomes.put(self.answer(asked["method"], asked.get("params"), row))
+            except RpcError as error:  # it would look like an error of the server
+                outcomes.put(ValueError(f"cannot answer the server: {error}"))
+            except BaseException as error:  # SystemExit as well
+                outcomes.put(error)
+
+        spawn(run)
+        try:
+            outcome = outcomes.get(timeout=deadline.left())
+        except queue.Empty:
+            raise RequestTimeout("the input took too long") from None
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return dict(outcome)
 
 
 def filled_in(form: Json, mode: str, result: Json) -> Json:
@@ -4270,12 +4316,6 @@ class Subscription:
             for uri in sorted(self.uris):
                 client.request("resources/subscribe", {"uri": uri})
 
-    def renew(self) -> None:
-        try:
-            self.begin()
-        except RpcError as error:
-            warn("a subscription was not renewed: %s", error)
-
     def cancel(self) -> None:
         """End the subscription. Calling this again has no effect."""
         client = self._client
@@ -4358,6 +4398,7 @@ class ChildProcess:
 
             words[0] = shutil.which(words[0]) or words[0]
             options["creationflags"] = subprocess.CREATE_NO_WINDOW  # no console appears
+        self._writing = threading.Lock()  # a writer to the last process may still wait
         process = self._process = subprocess.Popen(
             words, env=self.env, cwd=self.cwd, bufsize=0, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, **options)
@@ -4367,11 +4408,15 @@ class ChildProcess:
 
     def would_block(self, line: bytes) -> bool:
         """Tell whether send(line) may have to wait for the process to read."""
-        if sys.platform == "win32" or len(line) >= select.PIPE_BUF:
+        process = self._process
+        if sys.platform == "win32" or len(line) >= select.PIPE_BUF or process is None:
             return True
-        poll = select.poll()  # if it sees room, PIPE_BUF bytes do not block
-        poll.register(self._process.stdin.fileno(), select.POLLOUT)
-        return not poll.poll(0)
+        try:
+            poll = select.poll()  # if it sees room, PIPE_BUF bytes do not block
+            poll.register(process.stdin.fileno(), select.POLLOUT)
+            return not poll.poll(0)
+        except ValueError:  # stdin is closed; send() says so
+            return True
 
     def send(self, line: bytes) -> None:
         """Send one line. This blocks while the process does not read."""
@@ -4385,7 +4430,7 @@ class ChildProcess:
         if process is None:  # it was never started
             return
         try:
-            spawn(partial(self._close_stdin, process))  # a thread may be writing
+            spawn(partial(self._close_stdin, process.stdin, self._writing))
             if not self._has_ended(process):
                 process.terminate()
                 self._has_ended(process)
@@ -4394,9 +4439,9 @@ class ChildProcess:
             process.wait()
         self._process = None  # so its pipes are closed, if no thread has them
 
-    def _close_stdin(self, process: Any) -> None:
-        with self._writing:
-            process.stdin.close()
+    def _close_stdin(self, stdin: Any, writing: threading.Lock) -> None:
+        with writing:  # it waits for a thread that is writing
+            stdin.close()
 
     def _has_ended(self, process: Any) -> bool:
         """Wait up to close_timeout seconds for the end of the process."""
@@ -4472,7 +4517,7 @@ __all__ = [
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        print("usage: python3 mcp_ref.py    (serves a demo; to look at a server or to "
-              "call its tools, use examples/tools/cli.py of mcp_ref)", file=sys.stderr)
+        print("usage: python3 mcp_ref.py    (serves a demo; examples/tools/cli.py of "
+              "mcp_ref looks at servers and calls their tools)", file=sys.stderr)
         sys.exit(2)
     demo_server().run()

@@ -3265,7 +3265,6 @@ class TestRegistration(unittest.TestCase):
                 # and others
                 ("tool", KeyError, lambda: Server("s", "1", capabilities=["tool"])),
                 ("object", ValueError, lambda: tool(name="new", input_schema=wrong)(plain)),
-                ("greet", ValueError, lambda: server.completion("greet", "name")(lambda a, b: [])),
                 ("tools/list", ValueError, lambda: server.method("tools/list")(plain)),
                 ("rpc.own", ValueError, lambda: server.method("rpc.own")(plain)),
                 ("nobody", KeyError, lambda: server.remove_tool("nobody")),
@@ -4711,7 +4710,7 @@ class TestCallbacks(unittest.TestCase):
 
     client = TestInProcess.client
 
-    def test_callbacks_run_in_order_of_arrival_on_a_separate_thread(self) -> None:
+    def test_callbacks_run_in_order_of_arrival_on_other_threads(self) -> None:
         """call_tool() returns after its on_progress calls have returned. A callback may call the
         client: this call does not wait for callbacks."""
         heard: List[Any] = []
@@ -4723,7 +4722,6 @@ class TestCallbacks(unittest.TestCase):
         client = self.client(fixture_server(), protocol_version=LEGACY[-1], on_notification=note)
         client.call_tool("count", {"to": 20}, on_progress=note)
         threads, said = {one for one, _ in heard}, [what for _, what in heard]
-        self.assertEqual(1, len(threads))
         self.assertNotIn(threading.current_thread(), threads)
         self.assertEqual([(n, 20, f"step {n}") for n in range(1, 21)],
                          [what for what in said if len(what) == 3])

@@ -18,12 +18,12 @@ import budget  # noqa: E402
 
 GOOD = '"""A file."""\n' + "# Prose.\n" * 6 + "x = 1\n" * 20
 SOURCES = {  # figure: (a file that exceeds its bound, the value)
-    "nodes": ("# Prose.\n" * 1_000 + "x(1, 2)\n" * 2_750, 1 + 5 * 2_750),
+    "nodes": ("# Prose.\n" * 1_100 + "x(1, 2)\n" * 3_300, 1 + 5 * 3_300),
     "nodes per line of code": ("# Prose.\n" + "print(1, 2, 3)\n" * 3, 6.3),
     "doc share of the lines, per cent": ("# Prose.\n" + "x = 1\n" * 4, 20),
     "longest chain of classes": (
         GOOD + "class A: ...\nclass B(A): ...\nclass C(B): ...\nclass D(C, A): ...\n", 4),
-    "lines": (GOOD + "\n" * 4_100, 4_127),
+    "lines": (GOOD + "\n" * 4_500, 4_527),
     "lines of the longest function": (
         GOOD + "def f():\n" + "    pass\n" * 50 + "# Prose.\n" * 15, 51),
     "conditional expressions per 100 lines": (GOOD + "x = 1 if x else 2\n", 4.8),
@@ -32,6 +32,14 @@ SOURCES = {  # figure: (a file that exceeds its bound, the value)
     "lines over 88 columns": (GOOD + "#" * 89 + "\n", 1),
     "line numbers in the title": (GOOD.replace("A file.", "The server is on lines 10 to 200."), 1),
     "code and JSON in strings": (GOOD + "exec('x = 1')\neval\njson.loads('[1]')\n", 3)}
+
+
+class TestModule(unittest.TestCase):
+    def test_the_module_keeps_its_budget(self) -> None:
+        with contextlib.redirect_stdout(io.StringIO()) as said, mock.patch.object(
+                sys, "argv", ["budget.py"]):
+            status = budget.main()
+        self.assertEqual(0, status, said.getvalue())
 
 
 def nodes_of(source: str) -> float:
