@@ -1352,14 +1352,17 @@ class TestEnvelope(unittest.TestCase):
         self.assertEqual([dict, list, dict], list(map(type, end.out())))
 
     def test_the_reply_function_of_receive_gets_all_responses_to_a_line_and_then_none(self) -> None:
-        """None of these lines goes to send()."""
+        """None of these lines goes to send(). If no thread can be started, a job runs at once."""
+        def start(job: Any) -> None:
+            raise RuntimeError("can't start new thread")
+
         def short(message: Any) -> Any:
             return list(map(short, message)) if isinstance(message, list) else {
                 name: value["code"] if name == "error" else value
                 for name, value in message.items() if name != "jsonrpc"}
 
         sent: List[bytes] = []
-        peer = Peer(sent.append, lambda job: job(), methods={"get": lambda: [1]})
+        peer = Peer(sent.append, start, methods={"get": lambda: [1]})
         get, note = '{"jsonrpc":"2.0","id":1,"method":"get"}', '{"jsonrpc":"2.0","method":"get"}'
         for line, *wanted in (
                 (get, {"id": 1, "result": [1]}), (note,), ('{"jsonrpc":"2.0","id":1,"result":1}',),
@@ -3343,8 +3346,6 @@ os.waitpid(pid, 0), context.log("error", "said by the tool")"""
                              child.until("notifications/message")["params"]["data"])
             self.assertEqual([1], [*child.end()])
 
-    # Workers.
-
     def test_as_many_calls_run_at_once_as_there_are_workers_and_no_more(self) -> None:
         """Of 70 calls 50 begin and wait at the same time, until the test lets all calls go on."""
         child = self.start("workers=50")
@@ -3371,8 +3372,6 @@ os.waitpid(pid, 0), context.log("error", "said by the tool")"""
             self.assertEqual(str([*range(7), *range(8, 100)]), child.out("out = inside"))
             self.assertEqual(str(workers == 0), child.out(
                 "out = threading.current_thread() is threading.main_thread()"))
-
-    # How a server ends.
 
     def test_a_server_that_ends_does_not_wait_for_a_stuck_tool_and_logs_its_name(self) -> None:
         """The tool may wait in Python or in C, and it may be impossible to start further threads.
