@@ -1352,14 +1352,17 @@ class TestEnvelope(unittest.TestCase):
         self.assertEqual([dict, list, dict], list(map(type, end.out())))
 
     def test_the_reply_function_of_receive_gets_all_responses_to_a_line_and_then_none(self) -> None:
-        """None of these lines goes to send()."""
+        """None of these lines goes to send(). If no thread can be started, a job runs at once."""
+        def start(job: Any) -> None:
+            raise RuntimeError("can't start new thread")
+
         def short(message: Any) -> Any:
             return list(map(short, message)) if isinstance(message, list) else {
                 name: value["code"] if name == "error" else value
                 for name, value in message.items() if name != "jsonrpc"}
 
         sent: List[bytes] = []
-        peer = Peer(sent.append, lambda job: job(), methods={"get": lambda: [1]})
+        peer = Peer(sent.append, start, methods={"get": lambda: [1]})
         get, note = '{"jsonrpc":"2.0","id":1,"method":"get"}', '{"jsonrpc":"2.0","method":"get"}'
         for line, *wanted in (
                 (get, {"id": 1, "result": [1]}), (note,), ('{"jsonrpc":"2.0","id":1,"result":1}',),
@@ -1394,6 +1397,18 @@ class TestEnvelope(unittest.TestCase):
    [base.request.params-object]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}
 < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
+
+== JSON that is not a valid request gets the error -32600  MUST [base.error.invalid-request]
+   [base.jsonrpc.version] [base.request.method-string]
+> {"jsonrpc":"2.0","id":1,"method":5}
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
+> {"id":2,"method":"tools/list"}
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
+
+== The error for an invalid request has the id of that request if the id can be read  MUST
+   2025-11-25+ [base.error.id-omitted-when-unreadable]
+> {"jsonrpc":"2.0","id":1,"method":5}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"...","...":0}}
 """)
 class TestRequests(unittest.TestCase):
     """Requests, responses and notifications, of which all of MCP is made."""
@@ -1708,6 +1723,15 @@ class TestHandshake(unittest.TestCase):
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{
    "notifications":{},"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
 
+== The modern revision does not have ping, logging/setLevel and resources/subscribe  MUST modern
+   [ping.removed] [log.setlevel-removed] [res.subscribe.removed]
+> {"jsonrpc":"2.0","id":1,"method":"ping"}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"info"}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"...","...":0}}
+> {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"file:///a"}}
+< {"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"...","...":0}}
+
 == A modern request does not open a session, and it does not affect an open session  OURS legacy raw
    [ver.dual.by-opening] [ver.dual.concurrent]
 > {"jsonrpc":"2.0","id":1,"method":"prompts/list","params":{"_meta":"$modern"}}
@@ -2016,12 +2040,24 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 < {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":"...","resources":"...",
    "prompts":"...","logging":{},"completions":{}},"...":0}}
 
+== A modern server declares its features as capabilities in the result of server/discover  MUST
+   modern on values [tools.capability] [res.capability] [prompts.capability] [log.capability]
+   [comp.capability]
+> {"jsonrpc":"2.0","id":1,"method":"server/discover"}
+< {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":"...","resources":"...",
+   "prompts":"...","logging":{},"completions":{}},"...":0}}
+
 == tools/list returns the name of each tool and the schema of its arguments  MUST
    [tools.def.required-fields] [tools.def.input-root-object] [tools.def.input-not-null]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo","description":"...","inputSchema":{
    "type":"object","properties":{"text":{"type":"string"}},"required":["text"],"...":0},"...":0},
    "..."],"...":0}}
+
+== A tool is called with arguments, and the result has content blocks  MUST
+   [tools.result.content-present]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"3"}],"...":0}}
 
 == The arguments of a call may be absent, and the content of its result may be empty  MUST on values
    [tools.call.arguments-optional]
@@ -2270,6 +2306,19 @@ class TestReadyMadeResults(unittest.TestCase):
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"climb"}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
 
+== The data of a log message may be null  MUST modern on empty [log.shape]
+! server.tool(hinted(lambda context: context.log("info", None), context=Context))
+= raised is None
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
+   "name":"take","_meta":{"io.modelcontextprotocol/logLevel":"info"}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":null}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+
+== A modern request that names an unknown log level gets an error  SHOULD modern [log.optin-invalid]
+> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{
+   "_meta":{"io.modelcontextprotocol/logLevel":"loud"}}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
+
 == Progress notifications carry the token of the request and come before the response  MUST
    2025-03-26+ [progress.token-echoed] [progress.message-readable]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
@@ -2411,24 +2460,31 @@ def asking_server(**options: Any) -> Server:
     return server
 
 
-def changing_server() -> Any:
-    """Build a fixture that loses a tool while it acknowledges a subscription."""
+def moment_server(word: bytes, then: Callable[[Server, Any], None]) -> Any:
+    """Build a fixture that calls then(server, session) while it sends a line with this word."""
     def connect(send: Callable[[bytes], None], start: Any) -> Any:
         def sent(line: bytes) -> None:
             send(line)
-            if b"acknowledged" in line:
-                server.remove_tool("fail")
+            if word in line:
+                then(server, session)
 
-        return server.connect(sent, start)
+        session = server.connect(sent, start)
+        return session
 
     server = fixture_server()
     return types.SimpleNamespace(connect=connect)
 
 
+def cancels(server: Server, session: Any) -> None:
+    """Cancel request 1 on another thread, and wait until the session has read the cancellation."""
+    later(session.receive, cancel_line(1)).result(DEADLINE)
+
+
 SERVERS.update(
     asking=asking_server,
     bounded=lambda: fixture_server(bounds=Bounds(subscriptions=1, pending=1)),
-    changing=changing_server)
+    cancelling=lambda: moment_server(b'"roots/list"', cancels),
+    changing=lambda: moment_server(b"acknowledged", lambda server, _: server.remove_tool("fail")))
 
 
 @plays(r'''
@@ -2511,6 +2567,12 @@ SERVERS.update(
 .
 > {"jsonrpc":"2.0","id":"$r","result":{"action":"accept","content":{"name":"Ada"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"text":"{'name': 'Ada'} has 0 roots"}}
+
+== A request to the client is cancelled even if the cancellation arrives while the request is being
+   sent  SHOULD legacy offers on cancelling [cancel.receiver-stops] [cancel.request-id-given]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
+< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
 
 == A tool fails if its request to the client would exceed the bound of pending requests  OURS legacy
    offers on bounded
@@ -3153,6 +3215,16 @@ class TestListChanges(unittest.TestCase):
 <* {"jsonrpc":"2.0","id":0,"result":{"resultType":"complete",
    "_meta":{"io.modelcontextprotocol/subscriptionId":0,"...":0}}}
 
+== A legacy subscription belongs to one connection, and other connections get no notification  MUST
+   legacy [res.subscribe.only-subscribed]
+! lines = queue.Queue(); other = server.connect(lines.put, lambda job: job())
+! other.receive(request_line(1, "initialize", **hello(revision)))
+! other.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'); other.receive(
+   b'{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://text"}}')
+! server.resource_updated("fixture://text")
+= [json.loads(lines.get(timeout=DEADLINE)) for _ in range(3)][2]["params"] == {
+   "uri": "fixture://text"}
+
 == A change during the acknowledgement of a subscription is reported after the acknowledgement  MUST
    modern on changing [subs.ack-sent] [subs.nothing-before-ack]
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
@@ -3351,8 +3423,6 @@ os.waitpid(pid, 0), context.log("error", "said by the tool")"""
                              child.until("notifications/message")["params"]["data"])
             self.assertEqual([1], [*child.end()])
 
-    # Workers.
-
     def test_as_many_calls_run_at_once_as_there_are_workers_and_no_more(self) -> None:
         """Of 70 calls 50 begin and wait at the same time, until the test lets all calls go on."""
         child = self.start("workers=50")
@@ -3379,8 +3449,6 @@ os.waitpid(pid, 0), context.log("error", "said by the tool")"""
             self.assertEqual(str([*range(7), *range(8, 100)]), child.out("out = inside"))
             self.assertEqual(str(workers == 0), child.out(
                 "out = threading.current_thread() is threading.main_thread()"))
-
-    # How a server ends.
 
     def test_a_server_that_ends_does_not_wait_for_a_stuck_tool_and_logs_its_name(self) -> None:
         """The tool may wait in Python or in C, and it may be impossible to start further threads.
@@ -4155,6 +4223,16 @@ class TestHints(unittest.TestCase):
 = client.protocol_version == revision and probe != again
 # A modern server may leave out its name.
 = client.server_info == {}
+
+== The client also repeats it if it was given this revision  MUST modern raw client
+   [ver.client-retry]
+! client = wire.client = Client(wire, protocol_version=revision); client.connect()
+> {"jsonrpc":"2.0","id":"$first","method":"server/discover"}
+< {"jsonrpc":"2.0","id":"$first","error":{"code":-32022,"message":"Unsupported protocol version",
+   "data":{"supported":["2026-07-28"],"requested":"2026-07-28"}}}
+> {"jsonrpc":"2.0","id":"$again","method":"server/discover"}
+< {"jsonrpc":"2.0","id":"$again","result":"$welcome"}
+= client.protocol_version == revision
 ''')
 class TestClientOpening(unittest.TestCase):
     """The probe and the handshake of a client, and their results."""
@@ -4162,6 +4240,17 @@ class TestClientOpening(unittest.TestCase):
     def test_any_response_to_the_probe_that_is_not_modern_leads_to_initialize(self) -> None:
         """MUST: The server may also end. [ver.probe.legacy-fallback] [ver.probe.not-one-code]"""
         plays_rows(self, r"""
+== A client sends no other request while connect() is running  SHOULD legacy raw client
+   [life.client-no-early-requests]
+! client = wire.client = Client(wire, protocol_version=revision)
+! connecting = later(client.connect)
+> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
+! client.start("tools/list", {})
+= isinstance(raised, ConnectionClosed) and not client.connected
+< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+= connecting.result(DEADLINE) is client and client.connected
+
 == After this response to the probe the client sends initialize  MUST 2025-11-25 raw client
 ! client = wire.client = Client(wire); client.connect()
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
@@ -4562,6 +4651,11 @@ class TestClientAnswers(unittest.TestCase):
         sample, form = ('{"messages":[],"maxTokens":9%s}',
                         '{"message":"?","requestedSchema":{"type":"object","properties":{}}%s}')
         plays_rows(self, r"""
+== A client answers an invalid request of a server with an error if the id can be read  MUST legacy
+   client [base.error.invalid-request]
+< {"jsonrpc":"2.0","id":"a","method":"ping","params":5}
+> {"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"..."}}
+
 == The client refuses this request  MUST %s client
 ! def refuse(params): raise RpcError(-1, "The user says no")
 ! wire.sample = lambda params: {} if params["messages"] else refuse(params)
