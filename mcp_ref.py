@@ -362,10 +362,12 @@ def response_line(rid: str | int | None, outcome: Any, null_id: bool = True,
 
 def reason_of(error: BaseException) -> str:
     """Return the text of an exception of the author, or else the name of its type."""
+    text = ""
     try:
-        return str(error) or type(error).__name__
+        text = str(error)
     except Exception:  # its own __str__ has failed
-        return type(error).__name__
+        pass
+    return text or type(error).__name__
 
 
 def build_message(method: str, params: Params, **members: Any) -> Json:
@@ -484,11 +486,6 @@ _STRING_MAP: Json = {"type": "object", "additionalProperties": {"type": "string"
 _STRINGS: Json = {"type": "array", "items": {"type": "string"}}
 _PAGE = shape(cursor="string")
 _BY_URI = shape("uri", uri="string")
-# Members that a modern client adds to params when it repeats a request, after the
-# server has asked for input. They are given to shape(). [2026-07-28 patterns/mrtr]
-_RETRY: Json = {
-    "requestState": "string",
-    "inputResponses": {"type": "object", "additionalProperties": {"type": "object"}}}
 
 METHODS = {
     "initialize": Method(params=shape(
@@ -504,18 +501,18 @@ METHODS = {
             resourcesListChanged="boolean", resourceSubscriptions=_STRINGS))),
     "tools/list": Method("tools", _PAGE, cached=True),
     "tools/call": Method(
-        "tools", shape("name", name="string", arguments="object", **_RETRY),
+        "tools", shape("name", name="string", arguments="object"),
         runs_code=True, may_ask=True),
     "resources/list": Method("resources", _PAGE, cached=True),
     "resources/templates/list": Method("resources", _PAGE, cached=True),
     "resources/read": Method(
-        "resources", shape("uri", uri="string", **_RETRY),
+        "resources", _BY_URI,
         runs_code=True, may_ask=True, cached=True),
     "resources/subscribe": Method("resources", _BY_URI),
     "resources/unsubscribe": Method("resources", _BY_URI),
     "prompts/list": Method("prompts", _PAGE, cached=True),
     "prompts/get": Method(
-        "prompts", shape("name", name="string", arguments=_STRING_MAP, **_RETRY),
+        "prompts", shape("name", name="string", arguments=_STRING_MAP),
         runs_code=True, may_ask=True),
     "completion/complete": Method(
         "completions", shape(
@@ -1066,9 +1063,11 @@ class Peer:
     def request_batch(self, calls: Sequence[tuple[str, Params]],
                       about: IncomingRequest | None = None) -> list[PendingRequest]:
         """Send several requests, each (method, params), in one line. [jsonrpc 6]"""
-        with self._lock:
-            requests = [PendingRequest(self, next(self._ids), method, params)
-                        for method, params in calls]
+        requests = []
+        for method, params in calls:
+            with self._lock:
+                rid = next(self._ids)
+            requests.append(PendingRequest(self, rid, method, params))
         messages = [build_message(one.method, one.params, id=one.id)
                     for one in requests]
         line = encode(messages if len(messages) > 1 else messages[0])
@@ -1256,9 +1255,10 @@ class ServerSession(McpPeer):
         if type(meta) is not dict:
             raise RpcError(INVALID_PARAMS, "params._meta is not an object")
         route = self.server.routes.get(request.method)
+        if route is not None and route.rules.capability not in self.server.capabilities:
+            route = None
         row = self._row_of(request.method, meta, route)
-        if route is None or request.method in row.missing_methods or (
-                route.rules.capability not in self.server.capabilities):
+        if route is None or request.method in row.missing_methods:
             raise RpcError(METHOD_NOT_FOUND,
                            f"Method not found: {request.method[:80]!r}")
         state = self.state
@@ -1861,10 +1861,15 @@ class InputRequired(BaseException):
 # basic/patterns/mrtr]
 
 
+# The members that a modern client adds to params when it repeats a request.
+RETRY_SHAPE = shape(requestState="string", inputResponses={
+    "type": "object", "additionalProperties": {"type": "object"}})
+
+
 def binding_of(context: Context) -> str:
     """Return the method and params, which a signed state belongs to."""
     params = {name: value for name, value in context.params.items()
-              if name not in _RETRY}
+              if name not in RETRY_SHAPE["properties"]}
     return json.dumps([context.method, params], sort_keys=True)
 
 
@@ -1872,8 +1877,13 @@ def responses_of(context: Context, binding: str) -> Json:
     """Return all responses that the client has given for this call, now and in earlier
     requests. RpcError means that its state was not signed here for this call, or has
     expired."""
-    responses: Json = dict(context.params.get("inputResponses", {}))
-    given = context.params.get("requestState")
+    retry = {name: context.params[name] for name in RETRY_SHAPE["properties"]
+             if context.params.get(name) is not None}
+    fault = fault_in(retry, RETRY_SHAPE, "params")
+    if fault is not None:
+        raise RpcError(INVALID_PARAMS, fault)
+    responses: Json = retry.get("inputResponses", {})
+    given = retry.get("requestState")
     if given is None:
         return responses
     import hmac
@@ -1934,20 +1944,18 @@ def _initialize(context: Context) -> Json:
     session.client_meta = {
         **session.client_meta, META_CLIENT: params["clientInfo"],
         META_CAPABILITIES: params["capabilities"]}
-    return {**introduction(context), "protocolVersion": row.version,
+    return {**introduction(context.server), "protocolVersion": row.version,
             "serverInfo": context.server.info}
 
 
-def introduction(context: Context) -> Json:
-    server = context.server
-    return present(capabilities=server.capabilities,
-                   instructions=server.instructions)
+def introduction(server: Server) -> Json:
+    return present(capabilities=server.capabilities, instructions=server.instructions)
 
 
 @handles("server/discover")
 def _server_discover(context: Context) -> Json:
     """Say what the server offers. A modern client may ask, but need not."""
-    return {**introduction(context), "supportedVersions": MODERN_VERSIONS}
+    return {**introduction(context.server), "supportedVersions": MODERN_VERSIONS}
 
 
 @handles("ping")
@@ -3708,7 +3716,10 @@ class Client:
                 self.instructions = session.introduction.get("instructions")
                 self._output_schemas = {}
                 for subscription in self.subscriptions:
-                    subscription.renew()
+                    try:
+                        subscription.begin()
+                    except (RpcError, RequestTimeout) as error:
+                        warn("a subscription was not renewed: %s", error)
             except BaseException:
                 self.close()
                 raise
@@ -4305,12 +4316,6 @@ class Subscription:
             for uri in sorted(self.uris):
                 client.request("resources/subscribe", {"uri": uri})
 
-    def renew(self) -> None:
-        try:
-            self.begin()
-        except (RpcError, RequestTimeout) as error:
-            warn("a subscription was not renewed: %s", error)
-
     def cancel(self) -> None:
         """End the subscription. Calling this again has no effect."""
         client = self._client
@@ -4512,7 +4517,7 @@ __all__ = [
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        print("usage: python3 mcp_ref.py    (serves a demo; to look at a server or to "
-              "call its tools, use examples/tools/cli.py of mcp_ref)", file=sys.stderr)
+        print("usage: python3 mcp_ref.py    (serves a demo; examples/tools/cli.py of "
+              "mcp_ref looks at servers and calls their tools)", file=sys.stderr)
         sys.exit(2)
     demo_server().run()

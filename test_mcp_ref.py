@@ -69,6 +69,7 @@ import enum
 import errno
 import fractions
 import functools
+import gc
 import importlib.util
 import itertools
 import json
@@ -93,6 +94,7 @@ import types
 import typing
 import unittest
 import uuid
+import weakref
 from typing import (Annotated, Any, Callable, Dict, Iterator, List, Literal, NamedTuple,
                     Optional, Tuple, TypedDict)
 
@@ -752,7 +754,7 @@ class Process:
             return self.child.wait(seconds)
         except subprocess.TimeoutExpired:
             self.child.kill()
-            return self.child.wait()
+            return self.child.wait(DEADLINE)
 
 
 class Ids:
@@ -1238,8 +1240,7 @@ class ProcessShared(Process):
         return line and self.ids.come(line)
 
 
-# --- Messages, the lifecycle and tools ------------------------------------------------------------
-# Messages, the lifecycle in both eras, and tools.
+# --- Messages -------------------------------------------------------------------------------------
 
 
 def peer_request(rid: str, method: str = '"no/such"') -> str:
@@ -1351,14 +1352,17 @@ class TestEnvelope(unittest.TestCase):
         self.assertEqual([dict, list, dict], list(map(type, end.out())))
 
     def test_the_reply_function_of_receive_gets_all_responses_to_a_line_and_then_none(self) -> None:
-        """None of these lines goes to send()."""
+        """None of these lines goes to send(). If no thread can be started, a job runs at once."""
+        def start(job: Any) -> None:
+            raise RuntimeError("can't start new thread")
+
         def short(message: Any) -> Any:
             return list(map(short, message)) if isinstance(message, list) else {
                 name: value["code"] if name == "error" else value
                 for name, value in message.items() if name != "jsonrpc"}
 
         sent: List[bytes] = []
-        peer = Peer(sent.append, lambda job: job(), methods={"get": lambda: [1]})
+        peer = Peer(sent.append, start, methods={"get": lambda: [1]})
         get, note = '{"jsonrpc":"2.0","id":1,"method":"get"}', '{"jsonrpc":"2.0","method":"get"}'
         for line, *wanted in (
                 (get, {"id": 1, "result": [1]}), (note,), ('{"jsonrpc":"2.0","id":1,"result":1}',),
@@ -1393,6 +1397,18 @@ class TestEnvelope(unittest.TestCase):
    [base.request.params-object]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}
 < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
+
+== JSON that is not a valid request gets the error -32600  MUST [base.error.invalid-request]
+   [base.jsonrpc.version] [base.request.method-string]
+> {"jsonrpc":"2.0","id":1,"method":5}
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
+> {"id":2,"method":"tools/list"}
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
+
+== The error for an invalid request has the id of that request if the id can be read  MUST
+   2025-11-25+ [base.error.id-omitted-when-unreadable]
+> {"jsonrpc":"2.0","id":1,"method":5}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"...","...":0}}
 """)
 class TestRequests(unittest.TestCase):
     """Requests, responses and notifications, of which all of MCP is made."""
@@ -1413,6 +1429,131 @@ class TestRequests(unittest.TestCase):
                 self.assertIn(words, "".join(logs.output))
 
 
+# --- The peer -------------------------------------------------------------------------------------
+# Both sides of a connection: requests, responses and their ids.
+
+PEER_METHODS: Dict[str, Callable[..., Any]] = {
+    "subtract": lambda minuend, subtrahend: minuend - subtrahend, "sum": lambda *n: sum(n),
+    "update": lambda *n: None, "notify_sum": lambda *n: None, "notify_hello": lambda n: None,
+    "get_data": lambda: ["hello", 5], "ping": lambda: {}, "crash": lambda: open("/secret/x"),
+    "exit": lambda: sys.exit("/secret/x"), "set": lambda: {1}, "nan": lambda: [float("nan")],
+    "deep": lambda: functools.reduce(lambda inner, n: [inner], range(100_000), [])}
+SERVERS["plain"] = lambda: types.SimpleNamespace(  # type: ignore[assignment, return-value]
+    connect=lambda send, start: Peer(send, start, methods=PEER_METHODS))
+
+
+@plays(r"""
+# In the legacy revisions both ends send requests. Each end numbers its own requests.
+== Client and server may use the same ids, because each of them numbers its own requests  OURS
+   2025-06-18+ legacy offers
+> {"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"ask","arguments":{"text":"?"}}}
+< {"jsonrpc":"2.0","id":"$a","method":"elicitation/create","params":"..."}
+> {"jsonrpc":"2.0","id":"$a","method":"tools/call",
+   "params":{"name":"sample","arguments":{"text":"?"}}}
+< {"jsonrpc":"2.0","id":"$b","method":"sampling/createMessage","params":"..."}
+> {"jsonrpc":"2.0","id":"$b","method":"ping"}
+< {"jsonrpc":"2.0","id":"$b","result":{}}
+> {"jsonrpc":"2.0","id":"$b","result":{"role":"assistant","model":"m",
+   "content":{"type":"text","text":"four"}}}
+< {"jsonrpc":"2.0","id":"$a","result":{"content":[{"type":"text","text":"four"}],"...":0}}
+> {"jsonrpc":"2.0","id":"$a","result":{"action":"accept","content":{"name":"Ada"}}}
+< {"jsonrpc":"2.0","id":"x","result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
+
+# JSON-RPC without MCP: a Peer with methods, and the examples of section 7 of the specification.
+== A plain peer gives the responses that the JSON-RPC specification prints for its examples  MUST
+   raw 2025-03-26 on plain
+> {"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}
+< {"jsonrpc": "2.0", "result": 19, "id": 1}
+> {"jsonrpc": "2.0", "method": "subtract", "params": {"subtrahend": 23, "minuend": 42}, "id": 3}
+< {"jsonrpc": "2.0", "result": 19, "id": 3}
+> {"jsonrpc": "2.0", "method": "update", "params": [1,2,3,4,5]}
+> {"jsonrpc": "2.0", "method": "foobar"}
+> {"jsonrpc": "2.0", "method": "foobar", "id": "1"}
+< {"jsonrpc": "2.0", "error": {"code": -32601, "message": "..."}, "id": "1"}
+> {"jsonrpc": "2.0", "method": "foobar, "params": "bar", "baz]
+< {"jsonrpc": "2.0", "error": {"code": -32700, "message": "..."}, "id": null}
+> {"jsonrpc": "2.0", "method": 1, "params": "bar"}
+< {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}
+# Batches: one that is not JSON, an empty batch, and batches with members that are not requests.
+> [{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"}, {"jsonrpc": "2.0", "method"]
+< {"jsonrpc": "2.0", "error": {"code": -32700, "message": "..."}, "id": null}
+> []
+< {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}
+> [1]
+< [{"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}]
+> [{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"},
+   {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]},
+   {"jsonrpc": "2.0", "method": "subtract", "params": [42,23], "id": "2"}, {"foo": "boo"},
+   {"jsonrpc": "2.0", "method": "foo.get", "params": {"name": "myself"}, "id": "5"},
+   {"jsonrpc": "2.0", "method": "get_data", "id": "9"}]
+< [{"jsonrpc": "2.0", "result": 7, "id": "1"}, {"jsonrpc": "2.0", "result": 19, "id": "2"},
+   {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null},
+   {"jsonrpc": "2.0", "error": {"code": -32601, "message": "..."}, "id": "5"},
+   {"jsonrpc": "2.0", "result": ["hello", 5], "id": "9"}]
+> [{"jsonrpc": "2.0", "method": "notify_sum", "params": [1,2,4]},
+   {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}]
+""")
+class TestPeer(unittest.TestCase):
+    """A peer sends requests, and answers those of the other side. Without MCP this is JSON-RPC."""
+
+    def test_whatever_send_raises_closes_the_connection(self) -> None:
+        """The exception of the request has the cause."""
+        for error in (ValueError("closed file"), RuntimeError("loop is closed"),
+                      OSError(errno.EBADF, "gone")):
+            def send(line: bytes, error: Exception = error) -> None:
+                raise error
+
+            with self.subTest(repr(error)):
+                pending = Peer(send, lambda job: job()).request("a")
+                self.assertRaisesRegex(
+                    ConnectionClosed, re.escape(str(error)), pending.result, DEADLINE)
+
+    def test_only_a_response_with_the_id_of_a_request_ends_it(self) -> None:
+        """In Python true equals 1, but it is not an id. A response with the right id and a fault is
+        the last one that will come."""
+        error = '"error":{"code":5,"message":"no"}'
+        for rid in ("true", "3", "null", '"1"', "1.0", "[1]", "{}"):
+            with self.subTest(rid):
+                peer = Peer(lambda line: None, lambda job: job())
+                first, _ = peer.request("a"), peer.request("b")
+                peer.receive(b'{"jsonrpc":"2.0","id":%s,%s}' % (rid.encode(), error.encode()))
+                peer.receive(b'{"jsonrpc":"2.0","id":%d,"result":"right"}' % first.id)
+                self.assertEqual("right", first.result(DEADLINE))
+        for fault in ('"error":"no"', '"result":{},"error":{}', '"error":{"code":"1"}'):
+            with self.subTest(fault):
+                peer = Peer(lambda line: None, lambda job: job())
+                pending = peer.request("a")
+                peer.receive(b'{"jsonrpc":"2.0","id":%d,%s}' % (pending.id, fault.encode()))
+                self.assertRaises(ValueError, pending.result, DEADLINE)
+
+
+@plays(r"""
+# Responses may arrive in any order. The id tells to which request a response belongs.
+== A slow request does not delay other requests, and no other request may use its id  OURS
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
+> {"jsonrpc":"2.0","id":"1","method":"tools/call","params":{"name":"echo","arguments":{"text":""}}}
+< {"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":""}],"...":0}}
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32600","message":"...","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"release","arguments":{"key":"a"}}}
+<* {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}],"...":0}}
+<* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
+""")
+class TestSideBySide(unittest.TestCase):
+    """The order of messages, and the bounds of a connection."""
+
+    def test_a_request_beyond_the_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
+        """[base.error.own-codes-outside] The bound is Bounds.requests."""
+        end = Talk(fixture_server(bounds=Bounds(requests=3)))
+        for rid in (10, 20):
+            for n in range(4):
+                end.say("tools/call", {"name": "echo", "arguments": {"text": "a"}}, id=rid + n)
+            self.assertEqual([(rid + 3, 429)], [
+                (one["id"], one["error"]["code"]) for one in end.out()])
+            self.assertEqual([rid, rid + 1, rid + 2], [one["id"] for one in end.run()])
+
+
+# --- The session of a server ----------------------------------------------------------------------
 # MCP has two eras. In the legacy era (2024-11-05 to 2025-11-25) a handshake opens a session, and
 # its results are valid until the session ends. The modern era (2026-07-28) has no sessions.
 # Each request says in its `_meta` which revision it uses and what the client offers.
@@ -1585,9 +1726,6 @@ class TestHandshake(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"...","...":0}}
 > {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"file:///a"}}
 < {"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"...","...":0}}
-
-# A server may speak both eras on one connection. A request with a protocolVersion in its `_meta` is
-# modern, and all other requests belong to the session. ("$modern" stands for such a `_meta`.)
 
 == A modern request does not open a session, and it does not affect an open session  OURS legacy raw
    [ver.dual.by-opening] [ver.dual.concurrent]
@@ -1791,6 +1929,8 @@ class TestLifecycleTables(unittest.TestCase):
                     got = json.loads(end.take(DEADLINE) or b"{}")
                     self.assertEqual(-32602 if wrong else None, got.get("error", {}).get("code"))
 
+
+# --- Functions and their results ------------------------------------------------------------------
 # Besides the fixture there are two more servers: `values` returns many kinds of values and fails in
 # many ways, and `entries` has entries with all members.
 SERVER_BLOCKS = [
@@ -1801,8 +1941,7 @@ SERVER_BLOCKS = [
 SERVER_RETURNS = {  # tool -> the value that it returns, or the exception that it raises
     "nothing": None, "gallery": SERVER_BLOCKS, "schema": {"type": ["\u00e4"]},
     "mixed": ["a", 1, mcp_ref.image(b"x", "image/png")],
-    "nan": [float("nan")], "words": ValueError("why"), "exit": SystemExit("bye"),
-    "wordless": ZeroDivisionError(),
+    "nan": [float("nan")], "words": ValueError("why"), "wordless": ZeroDivisionError(),
     "paid": RpcError(-32042, "Pay first.", {"elicitations": [{
         "mode": "url", "message": "Pay.", "url": "https://a.example/", "elicitationId": "7"}]})}
 
@@ -1896,12 +2035,24 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 < {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":"...","resources":"...",
    "prompts":"...","logging":{},"completions":{}},"...":0}}
 
+== A modern server declares its features as capabilities in the result of server/discover  MUST
+   modern on values [tools.capability] [res.capability] [prompts.capability] [log.capability]
+   [comp.capability]
+> {"jsonrpc":"2.0","id":1,"method":"server/discover"}
+< {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":"...","resources":"...",
+   "prompts":"...","logging":{},"completions":{}},"...":0}}
+
 == tools/list returns the name of each tool and the schema of its arguments  MUST
    [tools.def.required-fields] [tools.def.input-root-object] [tools.def.input-not-null]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo","description":"...","inputSchema":{
    "type":"object","properties":{"text":{"type":"string"}},"required":["text"],"...":0},"...":0},
    "..."],"...":0}}
+
+== A tool is called with arguments, and the result has content blocks  MUST
+   [tools.result.content-present]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"3"}],"...":0}}
 
 == The arguments of a call may be absent, and the content of its result may be empty  MUST on values
    [tools.call.arguments-optional]
@@ -1983,8 +2134,6 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"wordless"}}
 < {"jsonrpc":"2.0","id":4,"result":{
    "content":[{"type":"text","text":"ZeroDivisionError"}],"isError":true}}
-> {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"exit"}}
-< {"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"bye"}],"isError":true}}
 
 == A tool can read the name of its client and the revision of its request  OURS on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"who"}}
@@ -2057,12 +2206,12 @@ class TestReadyMadeResults(unittest.TestCase):
     """Result({...}) is sent unchanged, and ToolError is a failure that the tool expects."""
 
     def test_a_result_is_sent_as_it_is_apart_from_what_the_revision_lacks(self) -> None:
-        """Its members have priority over those that the module would add. Blocks and structured
-        content that the revision does not have are replaced or left out."""
+        """Its members have priority over those that the module would add. Blocks that the revision
+        does not have are replaced."""
         given = {"content": [{"type": "text", "text": "a", "_meta": {"x/y": 1}}], "isError": True,
                  "_meta": {"x/y": 5, META + "serverInfo": {"name": "other"}}, "x/more": [1]}
         contents, server = [{"uri": "ui://a", "text": "<p>", "_meta": {"ui": {}}}], Server("s", "1")
-        for name, result in (("given", given), ("number", {"structuredContent": 1}),
+        for name, result in (("given", given),
                              ("sound", {"content": [mcp_ref.audio(b"a", "audio/wav")]})):
             server.tool(name=name)(server_function(Result(result)))
         server.resource("ui://a")(server_function(Result({"contents": contents})))
@@ -2075,10 +2224,6 @@ class TestReadyMadeResults(unittest.TestCase):
                 self.assertEqual(contents, client.read_resource("ui://a")["contents"])
                 self.assertEqual("audio" if revision >= "2025-03-26" else "text",
                                  client.call_tool("sound")["content"][0]["type"])
-                number = client.call_tool("number")
-                self.assertEqual([], number["content"])
-                if revision not in LEGACY[2:]:  # these may send {"result": 1}
-                    self.assertEqual(revision == MODERN, "structuredContent" in number)
 
     def test_the_structured_content_of_a_result_fits_the_schema_that_is_listed(self) -> None:
         """If it does not, the call fails. A result with isError need not have it. A legacy revision
@@ -2121,35 +2266,7 @@ class TestReadyMadeResults(unittest.TestCase):
                 self.assertEqual(1, len(logs.output), logs.output)
 
 
-# --- Side by side ---------------------------------------------------------------------------------
-# Several requests at the same time; log messages, progress and cancellation; a server as a process.
-
-
-@plays(r"""
-# Responses may arrive in any order. The id tells to which request a response belongs.
-== A slow request does not delay other requests, and no other request may use its id  OURS
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
-> {"jsonrpc":"2.0","id":"1","method":"tools/call","params":{"name":"echo","arguments":{"text":""}}}
-< {"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":""}],"...":0}}
-> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32600","message":"...","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"release","arguments":{"key":"a"}}}
-<* {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}],"...":0}}
-<* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
-""")
-class TestSideBySide(unittest.TestCase):
-    """The order of messages, and the bounds of a connection."""
-
-    def test_a_request_beyond_the_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
-        """[base.error.own-codes-outside] The bound is Bounds.requests."""
-        end = Talk(fixture_server(bounds=Bounds(requests=3)))
-        for rid in (10, 20):
-            for n in range(4):
-                end.say("tools/call", {"name": "echo", "arguments": {"text": "a"}}, id=rid + n)
-            self.assertEqual([(rid + 3, 429)], [
-                (one["id"], one["error"]["code"]) for one in end.out()])
-            self.assertEqual([rid, rid + 1, rid + 2], [one["id"] for one in end.run()])
-
+# --- The context of a request, and asking ---------------------------------------------------------
 # The tool `hold` is running when it has reported progress. When the tool `stopped` has returned,
 # `hold` has seen that it is cancelled.
 @plays(r'''
@@ -2184,6 +2301,19 @@ class TestSideBySide(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"climb"}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+
+== The data of a log message may be null  MUST modern on empty [log.shape]
+! server.tool(hinted(lambda context: context.log("info", None), context=Context))
+= raised is None
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
+   "name":"take","_meta":{"io.modelcontextprotocol/logLevel":"info"}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":null}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+
+== A modern request that names an unknown log level gets an error  SHOULD modern [log.optin-invalid]
+> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{
+   "_meta":{"io.modelcontextprotocol/logLevel":"loud"}}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 
 == Progress notifications carry the token of the request and come before the response  MUST
    2025-03-26+ [progress.token-echoed] [progress.message-readable]
@@ -2267,474 +2397,11 @@ class TestUtilities(unittest.TestCase):
         self.assertLess(len(told), 200 + 100 * (time.monotonic() - begun))
 
 
-# In these tests a server is a process. Its pipes fill up and break, its tools misbehave, and its
-# client stops or is killed.
-
-
-class TestStdio(ProcessCase):
-    """A server that communicates over stdin and stdout."""
-
-    def test_only_messages_are_written_to_stdout_whatever_a_tool_prints(self) -> None:
-        """The output of print(), of a C library and of child processes goes to stderr, and their
-        stdin is empty. [stdio.stdout-only-messages]"""
-        code = r"""
-import ctypes, subprocess
-print("1 print")
-sys.stdout.write("2 write\n")
-print("3 __stdout__", file=sys.__stdout__, flush=True)
-os.write(1, b"4 descriptor\n")
-subprocess.run([sys.executable, "-S", "-c", "print('5 child')"], check=True)
-os.system("echo 6 shell; cat")
-ctypes.CDLL(None).puts(b"7 C")
-ctypes.CDLL(None).fflush(None)
-try:
-    out = input()
-except EOFError:
-    out = f"{sys.stdin.read()!r} {os.read(0, 1)}" """
-        child = self.start()
-        self.assertEqual(["'' b''", "'' b''"], [child.out(code), child.out(code)])
-        child.send(request_line(1))
-        self.assertEqual({1}, {*child.end()})
-        said = "1 print,2 write,3 __stdout__,4 descriptor,5 child,6 shell,7 C".split(",")
-        self.assertEqual(sorted(2 * said), sorted(child.said.splitlines()))
-
-    def test_a_child_process_of_a_tool_does_not_inherit_the_servers_stdout(self) -> None:
-        """None of the descriptors that the child inherits leads to stdout.
-        [stdio.stdout-only-messages]"""
-        script = """import os
-for fd in range(1, 256):
-    try:
-        os.write(fd, b"said by the child\\n")
-    except OSError:  # the descriptor does not exist or is read-only
-        pass"""
-        child = self.start()
-        child.out(f"import subprocess\nsubprocess.run([*{PYTHON!r}, '-c', {script!r}], "
-                  "close_fds=False)")
-        self.assertEqual({}, child.end())
-        self.assertIn("said by the child", child.said)
-
-    def test_a_process_that_a_tool_forks_writes_nothing_to_the_protocol(self) -> None:
-        """Neither a log message nor what it prints. The tool itself goes on."""
-        code = """pid = os.fork()
-if not pid:
-    context.log("error", "said by the child"), print("child"), os._exit(0)
-os.waitpid(pid, 0), context.log("error", "said by the tool")"""
-        for workers in 64, 0:
-            child = self.start(f"workers={workers}")
-            child.send(process_run(1, code))
-            self.assertEqual("said by the tool",
-                             child.until("notifications/message")["params"]["data"])
-            self.assertEqual([1], [*child.end()])
-
-    # Workers.
-
-    def test_as_many_calls_run_at_once_as_there_are_workers_and_no_more(self) -> None:
-        """Of 70 calls 50 begin and wait at the same time, until the test lets all calls go on."""
-        child = self.start("workers=50")
-        code = f"inside.append(1)\n{PROCESS_HOLD}\ninside.append(-1)"
-        child.send(*(process_run(rid, code) for rid in range(70)))
-        for _ in range(50):
-            child.read_stderr("here")
-        child.send(request_line("now"))
-        child.until("now")
-        child.gate.close()
-        self.assertEqual(50, max(itertools.accumulate(json.loads(child.out("out = inside")))))
-
-    def test_calls_begin_in_order_of_arrival(self) -> None:
-        """A cancelled call does not begin. Without workers, all calls run on the thread that called
-        run(). [cancel.receiver-stops]"""
-        for workers in (1, 0):
-            child = self.start(f"workers={workers}")
-            child.run(PROCESS_HOLD)
-            child.send(
-                *(process_run(n, f"inside.append({n})") for n in range(100)),
-                cancel_line(7), request_line("now"))
-            child.until("now")
-            child.gate.close()
-            self.assertEqual(str([*range(7), *range(8, 100)]), child.out("out = inside"))
-            self.assertEqual(str(workers == 0), child.out(
-                "out = threading.current_thread() is threading.main_thread()"))
-
-    # How a server ends.
-
-    def test_a_server_that_ends_does_not_wait_for_a_stuck_tool_and_logs_its_name(self) -> None:
-        """The tool may wait in Python or in C, and it may be impossible to start further threads.
-        [stdio.shutdown.server-eof-exit]"""
-        def check(code: str, *more: str) -> None:
-            child = self.start(drain=0.1)
-            child.run(code)
-            child.send(*(process_run(rid, code) for rid, code in enumerate(more)))
-            self.assertEqual({*range(len(more))}, {*child.end()})
-            self.assertRegex(child.said, "execute|tools/call")
-            self.assertNotIn("Traceback", child.said)
-
-        self.beside(check, [
-            ("in Python", PROCESS_STUCK, "1"), ("in C", PROCESS_HOLD, "1"),
-            ("no thread", PROCESS_STUCK, "threading.stack_size(1 << 48)", *["1"] * 9)])
-
-    def signal(self, child: ProcessChild, *numbers: int) -> None:
-        """Send signals that end a process."""
-        for number in numbers:
-            child.child.send_signal(number)
-        if sysconfig.get_config_var("Py_GIL_DISABLED"):
-            # In CPython 3.13t, even a program of six lines may sleep through a signal that arrives
-            # when it begins to wait for a lock. The next signal wakes it.
-            try:
-                child.child.wait(2)
-            except subprocess.TimeoutExpired:
-                child.child.send_signal(numbers[-1])
-
-    def test_a_signal_ends_a_server_quietly_with_status_128_plus_its_number(self) -> None:
-        """The server is idle, or a tool does not return, on a worker or on the main thread. Calls
-        that wait behind it do not begin. `finally` and atexit are executed."""
-        main = """import atexit, signal
-atexit.register(os.write, 2, b"atexit\\n")
-signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does in the background
-try:
-    server.run()
-finally:
-    os.write(2, b"finally\\n")"""
-
-        def check(workers: int, code: str, *numbers: int) -> None:
-            child = self.start(f"workers={workers}", main=main)
-            child.send(*OPENING)
-            child.until("hello")
-            if code:
-                child.run(code)
-            if code and not workers:
-                child.send(process_run("next", "os.write(2, b'begun')"), request_line("now"))
-                child.until("now")
-            self.signal(child, *numbers)
-            self.assertIn(child.wait_for_end() - 128, numbers)
-            self.assertNotRegex(child.said, "Traceback|begun")
-            self.assertRegex(child.said, "(?s)finally\n.*atexit\n")
-
-        self.beside(check, [(f"{case}", *case) for case in itertools.product(
-            (64, 0), ("", PROCESS_STUCK), (signal.SIGTERM, signal.SIGINT))])
-
-    def test_a_second_signal_ends_a_server_whatever_hangs(self) -> None:
-        child = self.start(main=f"import atexit\natexit.register(lambda: {PROCESS_HANG})\n"
-                                "server.run()")
-        child.send(*OPENING)
-        child.until("hello")
-        self.signal(child, signal.SIGTERM)
-        child.read_stderr("here")
-        child.child.send_signal(signal.SIGTERM)
-        self.assertIn(child.child.wait(DEADLINE), (128 + signal.SIGTERM, -signal.SIGTERM))
-
-    # A client that does not read.
-
-    def test_a_client_that_does_not_read_delays_neither_a_cancellation_nor_the_end(self) -> None:
-        """A result of 1 MiB waits to be read. [cancel.receiver-stops]
-        [stdio.shutdown.server-eof-exit]"""
-        child = self.start(drain=0.1)
-        child.stop_relay()
-        child.run(PROCESS_HERE + "out = 'x' * (1 << 20)")
-        child.run(PROCESS_HERE + "event = threading.Event()\nwhile not context.cancelled:\n"
-                  "    event.wait(0.01)\nos.write(2, b'cancelled\\n')", 7)
-        child.send(cancel_line(7))
-        child.read_stderr("cancelled")
-        child.stdin.close()
-        self.assertEqual(0, child.wait_for_end())
-
-    # run() in a program that continues afterwards.
-
-    def test_run_restores_descriptors_streams_and_signal_handlers_and_ends_threads(self) -> None:
-        """The program may go on, and may call run() again. [stdio.stdout-only-messages]"""
-        host = f"""
-import signal
-LINES = {[*OPENING, process_run(1, "print('printed')")]}
-
-def facts():
-    for one in {{*threading.enumerate()}} - {{threading.main_thread(), threading.current_thread()}}:
-        one.join(5)
-    return [os.fstat(0).st_ino, os.fstat(1).st_ino, sys.stdin, sys.stdout,
-            signal.getsignal(2), signal.getsignal(15), threading.active_count()]
-
-def once():
-    source, sink = os.pipe()
-    os.write(sink, b"\\n".join(LINES)), os.close(sink)
-    os.dup2(source, 0), os.close(source)
-    before = facts()
-    server.run()
-    os.write(1, b'{{"id":%d}}\\n' % (before == facts()))
-"""
-        once, other = ["hello", 1, 1], "server = Server('', '', workers=0)\nserver.tool(execute)\n"
-        for code, ids in ("once(), once()", 2 * once), (other + "once()", once):
-            child = self.start(main=host + code)
-            got = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
-            self.assertEqual((ids, 0), (got, child.wait_for_end()))
-
-
-class TestFaults(ProcessCase):
-    """A server works as well as possible when its client or one of its tools misbehaves."""
-
-    # Misbehaviour of a client, at each moment of a session.
-
-    def killed(self, child: ProcessChild) -> None:
-        """The client is killed. The server ends, because its stdin ends."""
-        child.relay.kill(), child.stdin.close()
-        self.assertEqual(0, child.wait_for_end())
-
-    def closes_stdout(self, child: ProcessChild) -> None:
-        """The client closes the stdout of the server. The server ends at its next message."""
-        child.relay.kill(), child.relay.wait()
-        child.send(request_line(1))
-        self.assertEqual(0, child.wait_for_end())
-
-    def floods_and_closes_stdin(self, child: ProcessChild) -> None:
-        """The client sends many requests and closes stdin. Every request gets a response. A tool
-        that waits for a response of the client fails. Blank lines, CRLF, and a last line without a
-        newline do not matter."""
-        child.write(b"\n\r\n \n" + b"\r\n".join(request_line(n) for n in range(1000)) + b"\n")
-        child.send(*(process_run(n, "threading.Event().wait(0.01)") for n in range(1000, 1200)))
-        child.write(request_line(1200))
-        answers = child.end()
-        self.assertEqual({*range(1201)}, {*answers} - {"owed"})
-        self.assertIs(True, answers.get("owed", {"result": {"isError": True}})["result"]["isError"])
-
-    def sends_half_a_line(self, child: ProcessChild) -> None:
-        """The client sends half a line. The server waits for the other half, and refuses the line
-        if stdin ends before."""
-        child.write(request_line("late")[:-9])
-        child.write(request_line("late")[-9:] + b"\n" + request_line("never")[:-9])
-        child.until("late")
-        self.assertEqual(-32700, child.end()[None]["error"]["code"])
-
-    def flood(self, child: ProcessChild) -> int:
-        """Write pings until the server stops reading. Return how many bytes it has taken."""
-        stdin, data, taken = child.stdin.fileno(), (request_line(1) + b"\n") * 9999, 0
-        os.set_blocking(stdin, False)
-        while taken < 1 << 24 and select.select([], [stdin], [], 0.5)[1]:
-            taken += os.write(stdin, data[taken % len(data):])
-        os.set_blocking(stdin, True)
-        return taken
-
-    def reads_late(self, child: ProcessChild) -> None:
-        """The client reads late. While more than bounds.line bytes wait to be written, the server
-        reads no further line. When the client reads again, it gets all responses."""
-        child.stop_relay()
-        for n in range(2):  # the first result is being written, the second one waits
-            child.run(PROCESS_HERE + "out = 'x' * (1 << 21)", f"large {n}")
-        taken, size = self.flood(child), len(request_line(1)) + 1
-        self.assertLess(taken, 1 << 19)  # the capacity of the pipe, and one read
-        child.relay.send_signal(signal.SIGCONT)
-        child.write((request_line(1) + b"\n")[taken % size:] + request_line("last") + b"\n")
-        ids = [child.until(1, "large 0", "large 1", "last")["id"] for _ in range(taken // size + 4)]
-        self.assertEqual(["large 0", "large 1", "last"], sorted({*ids} - {1}))
-        self.assertEqual("last", ids[-1])
-
-    def test_a_server_copes_with_whatever_its_client_does_at_any_moment(self) -> None:
-        """[stdio.newline-delimited] [stdio.no-embedded-newline] [stdio.shutdown.server-eof-exit]"""
-        def check(fault: Callable[[ProcessChild], None], moment: str) -> None:
-            child = self.start("bounds=Bounds(line=1 << 20)")
-            if moment == "a response is owed":
-                child.run(PROCESS_HERE + "context.list_roots()", "owed")
-            if moment == "all is answered":
-                child.out("")
-            fault(child)
-
-        self.beside(check, [
-            (f"{fault.__name__}, {moment}", fault, moment) for fault in (
-                self.killed, self.closes_stdout, self.floods_and_closes_stdin,
-                self.sends_half_a_line, self.reads_late)
-            for moment in ("a response is owed", "all is answered")])
-
-    # Misbehaviour of a tool.
-
-    def test_a_misbehaving_tool_harms_neither_other_responses_nor_the_end(self) -> None:
-        """After each tool, the next call and a ping are answered. No result has a traceback."""
-        def check(workers: int) -> None:
-            child = self.start(f"workers={workers}")
-            for fails, code in (
-                    (True, "raise SystemExit('told so')"), (True, "raise KeyboardInterrupt"),
-                    (True, "raise MemoryError"), (True, "raise GeneratorExit"),
-                    (True, "globals()['again'] = lambda: again()\nagain()"),
-                    (False, "out = 'x' * (16 << 20)"), (False, "os.chdir('/')"),
-                    (False, "os.close(1)"), (False, "sys.stdout.close()"),
-                    (False, "sys.stdout = sys.__stdout__ = None"),
-                    (False, "threading.stack_size(1 << 48)")):  # no thread can be started any more
-                child.send(process_run(1, code), process_run(2, "out = 'x'"), request_line(3))
-                got = {one["id"]: one["result"] for one in [child.until(1, 2, 3) for _ in range(3)]}
-                self.assertEqual((fails, "x", {}), (
-                    got[1].get("isError", False), text_of(got[2]), got[3]), code)
-                self.assertNotRegex(str(got[1]), "Traceback|" + os.path.dirname(json.__file__))
-            child.stdin.close()
-            self.assertEqual(0, child.child.wait(DEADLINE))
-
-        self.beside(check, [(f"workers={workers}", workers) for workers in (64, 0)])
-
-
-class TestSurroundings(ProcessCase):
-    """A server is cheap while it waits, and it works in an unusual environment."""
-
-    def test_a_server_uses_no_cpu_while_it_waits(self) -> None:
-        """The server waits for a line while a call waits for an event."""
-        child, spent = self.start(before="import resource"), []
-        child.run(PROCESS_HOLD)
-        for seconds in (0.2, 0.6):
-            with self.assertRaises(subprocess.TimeoutExpired):
-                child.child.wait(seconds)  # only waits
-            spent.append(json.loads(child.out(
-                "used = resource.getrusage(resource.RUSAGE_SELF)\n"
-                "out = [used.ru_utime + used.ru_stime, used.ru_nvcsw]")))
-        self.assertLess(spent[1][0] - spent[0][0], 0.05)  # seconds
-        self.assertLess(spent[1][1] - spent[0][1], 60)  # 120 if a thread polls every 5 ms
-
-    def test_the_descriptors_of_a_server_may_be_non_blocking(self) -> None:
-        """A line that does not fit into the pipe arrives completely, in both directions. Another
-        process that shares the descriptors may make them non-blocking at any time."""
-        child = self.start(before="shared = os.dup(0), os.dup(1)")
-        child.out("out = [os.set_blocking(one, False) for one in shared]")
-        child.send(process_run(1, f"out = {'x' * 300_000!r}"))
-        self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
-        child.end()
-
-    def test_the_other_side_cannot_forge_a_line_of_the_log(self) -> None:
-        wire = Wire(LEGACY[-1])
-        wire.respond = lambda message: {"tools": [
-            {"name": PROCESS_EVIL, "inputSchema": {}, "outputSchema": {"$ref": "#/nowhere"}}]}
-        with wire.client, self.assertLogs(mcp_ref.__name__) as logs:
-            wire.client.list_tools()
-        said = "\n".join(logs.output)
-        self.assertIn("forged", said)
-        self.assertEqual([], re.findall(PROCESS_BAD, said, re.M))
-
-
-class TestTranscriptsOverPipes(ProcessCase):
-    """A server behaves over pipes as in memory, however the bytes are divided."""
-
-    def selected(self, least: int, *words: str) -> List[Transcript]:
-        """Return the transcripts that have exactly these words and no code.
-
-        There have to be more than `least` of them.
-        """
-        found = [one for one in TRANSCRIPTS if one.words == words and all(
-            mark != "!" for mark, _ in one.steps)]
-        self.assertGreater(len(found), least)
-        return found
-
-    def play_all(self, chunk: int, revision: str, those: List[Transcript]) -> None:
-        """Play transcripts against one process. The first transcript opens the session."""
-        child = ProcessShared(chunk)
-        self.addCleanup(child.close)
-        for number, one in enumerate(one for one in those if revision in one.revisions):
-            talk = Play(one, revision, child, deadline=3 * DEADLINE)  # includes starting Python
-            if number:
-                talk.open = lambda: None  # type: ignore[method-assign]
-            child.ids.next()
-            talk.run()
-        self.assertEqual(0, child.close())
-
-    def test_transcripts_that_share_a_connection_pass_over_pipes(self) -> None:
-        """Lines are written in one piece or as single bytes. [stdio.newline-delimited]"""
-        cases = [(chunk, self.selected(30)) for chunk in (0, 1)]
-        cases.append((0, self.selected(5, "offers")))
-        self.beside(self.play_all, [(f"{revision}, {chunk}", chunk, revision, those)
-                                    for revision in REVISIONS for chunk, those in cases])
-
-
-# --- Asking the user ------------------------------------------------------------------------------
 # While a server processes a request, it may need input from the client: a form that the user fills
 # in or a URL that the user visits (elicitation), an answer of the client's model (sampling), or the
 # list of roots. In the legacy era the server sends a request to the client. In the modern era the
 # server responds with a result that names the required input, and the client sends its request
 # again together with the input. The author of a tool writes the same code for both eras.
-
-PEER_METHODS: Dict[str, Callable[..., Any]] = {
-    "subtract": lambda minuend, subtrahend: minuend - subtrahend, "sum": lambda *n: sum(n),
-    "update": lambda *n: None, "notify_sum": lambda *n: None, "notify_hello": lambda n: None,
-    "get_data": lambda: ["hello", 5], "ping": lambda: {}, "crash": lambda: open("/secret/x"),
-    "exit": lambda: sys.exit("/secret/x"), "set": lambda: {1}, "nan": lambda: [float("nan")],
-    "deep": lambda: functools.reduce(lambda inner, n: [inner], range(100_000), [])}
-SERVERS["plain"] = lambda: types.SimpleNamespace(  # type: ignore[assignment, return-value]
-    connect=lambda send, start: Peer(send, start, methods=PEER_METHODS))
-
-
-@plays(r"""
-# In the legacy revisions both ends send requests. Each end numbers its own requests.
-== Client and server may use the same ids, because each of them numbers its own requests  OURS
-   2025-06-18+ legacy offers
-> {"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"ask","arguments":{"text":"?"}}}
-< {"jsonrpc":"2.0","id":"$a","method":"elicitation/create","params":"..."}
-> {"jsonrpc":"2.0","id":"$a","method":"tools/call",
-   "params":{"name":"sample","arguments":{"text":"?"}}}
-< {"jsonrpc":"2.0","id":"$b","method":"sampling/createMessage","params":"..."}
-> {"jsonrpc":"2.0","id":"$b","method":"ping"}
-< {"jsonrpc":"2.0","id":"$b","result":{}}
-> {"jsonrpc":"2.0","id":"$b","result":{"role":"assistant","model":"m",
-   "content":{"type":"text","text":"four"}}}
-< {"jsonrpc":"2.0","id":"$a","result":{"content":[{"type":"text","text":"four"}],"...":0}}
-> {"jsonrpc":"2.0","id":"$a","result":{"action":"accept","content":{"name":"Ada"}}}
-< {"jsonrpc":"2.0","id":"x","result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
-
-# JSON-RPC without MCP: a Peer with methods, and the examples of section 7 of the specification.
-== A plain peer gives the responses that the JSON-RPC specification prints for its examples  MUST
-   raw 2025-03-26 on plain
-> {"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}
-< {"jsonrpc": "2.0", "result": 19, "id": 1}
-> {"jsonrpc": "2.0", "method": "subtract", "params": {"subtrahend": 23, "minuend": 42}, "id": 3}
-< {"jsonrpc": "2.0", "result": 19, "id": 3}
-> {"jsonrpc": "2.0", "method": "update", "params": [1,2,3,4,5]}
-> {"jsonrpc": "2.0", "method": "foobar"}
-> {"jsonrpc": "2.0", "method": "foobar", "id": "1"}
-< {"jsonrpc": "2.0", "error": {"code": -32601, "message": "..."}, "id": "1"}
-> {"jsonrpc": "2.0", "method": "foobar, "params": "bar", "baz]
-< {"jsonrpc": "2.0", "error": {"code": -32700, "message": "..."}, "id": null}
-> {"jsonrpc": "2.0", "method": 1, "params": "bar"}
-< {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}
-# Batches: one that is not JSON, an empty batch, and batches with members that are not requests.
-> [{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"}, {"jsonrpc": "2.0", "method"]
-< {"jsonrpc": "2.0", "error": {"code": -32700, "message": "..."}, "id": null}
-> []
-< {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}
-> [1]
-< [{"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}]
-> [{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"},
-   {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]},
-   {"jsonrpc": "2.0", "method": "subtract", "params": [42,23], "id": "2"}, {"foo": "boo"},
-   {"jsonrpc": "2.0", "method": "foo.get", "params": {"name": "myself"}, "id": "5"},
-   {"jsonrpc": "2.0", "method": "get_data", "id": "9"}]
-< [{"jsonrpc": "2.0", "result": 7, "id": "1"}, {"jsonrpc": "2.0", "result": 19, "id": "2"},
-   {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null},
-   {"jsonrpc": "2.0", "error": {"code": -32601, "message": "..."}, "id": "5"},
-   {"jsonrpc": "2.0", "result": ["hello", 5], "id": "9"}]
-> [{"jsonrpc": "2.0", "method": "notify_sum", "params": [1,2,4]},
-   {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}]
-""")
-class TestPeer(unittest.TestCase):
-    """A peer sends requests, and answers those of the other side. Without MCP this is JSON-RPC."""
-
-    def test_whatever_send_raises_closes_the_connection(self) -> None:
-        """The exception of the request has the cause."""
-        for error in (ValueError("closed file"), RuntimeError("loop is closed"),
-                      OSError(errno.EBADF, "gone")):
-            def send(line: bytes, error: Exception = error) -> None:
-                raise error
-
-            with self.subTest(repr(error)):
-                pending = Peer(send, lambda job: job()).request("a")
-                self.assertRaisesRegex(
-                    ConnectionClosed, re.escape(str(error)), pending.result, DEADLINE)
-
-    def test_only_a_response_with_the_id_of_a_request_ends_it(self) -> None:
-        """In Python true equals 1, but it is not an id. A response with the right id and a fault is
-        the last one that will come."""
-        error = '"error":{"code":5,"message":"no"}'
-        for rid in ("true", "3", "null", '"1"', "1.0", "[1]", "{}"):
-            with self.subTest(rid):
-                peer = Peer(lambda line: None, lambda job: job())
-                first, _ = peer.request("a"), peer.request("b")
-                peer.receive(b'{"jsonrpc":"2.0","id":%s,%s}' % (rid.encode(), error.encode()))
-                peer.receive(b'{"jsonrpc":"2.0","id":%d,"result":"right"}' % first.id)
-                self.assertEqual("right", first.result(DEADLINE))
-        for fault in ('"error":"no"', '"result":{},"error":{}', '"error":{"code":"1"}'):
-            with self.subTest(fault):
-                peer = Peer(lambda line: None, lambda job: job())
-                pending = peer.request("a")
-                peer.receive(b'{"jsonrpc":"2.0","id":%d,%s}' % (pending.id, fault.encode()))
-                self.assertRaises(ValueError, pending.result, DEADLINE)
-
 
 ASKING_FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
@@ -2789,24 +2456,31 @@ def asking_server(**options: Any) -> Server:
     return server
 
 
-def changing_server() -> Any:
-    """Build a fixture that loses a tool while it acknowledges a subscription."""
+def moment_server(word: bytes, then: Callable[[Server, Any], None]) -> Any:
+    """Build a fixture that calls then(server, session) while it sends a line with this word."""
     def connect(send: Callable[[bytes], None], start: Any) -> Any:
         def sent(line: bytes) -> None:
             send(line)
-            if b"acknowledged" in line:
-                server.remove_tool("fail")
+            if word in line:
+                then(server, session)
 
-        return server.connect(sent, start)
+        session = server.connect(sent, start)
+        return session
 
     server = fixture_server()
     return types.SimpleNamespace(connect=connect)
 
 
+def cancels(server: Server, session: Any) -> None:
+    """Cancel request 1 on another thread, and wait until the session has read the cancellation."""
+    later(session.receive, cancel_line(1)).result(DEADLINE)
+
+
 SERVERS.update(
     asking=asking_server,
     bounded=lambda: fixture_server(bounds=Bounds(subscriptions=1, pending=1)),
-    changing=changing_server)
+    cancelling=lambda: moment_server(b'"roots/list"', cancels),
+    changing=lambda: moment_server(b"acknowledged", lambda server, _: server.remove_tool("fail")))
 
 
 @plays(r'''
@@ -2889,6 +2563,12 @@ SERVERS.update(
 .
 > {"jsonrpc":"2.0","id":"$r","result":{"action":"accept","content":{"name":"Ada"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"text":"{'name': 'Ada'} has 0 roots"}}
+
+== A request to the client is cancelled even if the cancellation arrives while the request is being
+   sent  SHOULD legacy offers on cancelling [cancel.receiver-stops] [cancel.request-id-given]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
+< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
 
 == A tool fails if its request to the client would exceed the bound of pending requests  OURS legacy
    offers on bounded
@@ -3167,187 +2847,7 @@ class TestRequestState(unittest.TestCase):
         self.assertEqual(-32602, got["error"]["code"])
 
 
-# --- Changes --------------------------------------------------------------------------------------
-# Lists and resources change. A legacy client gets notifications about all lists, and a modern
-# client about those to which it has subscribed.
-
-
-@plays(r'''
-== A legacy client gets a notification when a tool, a resource or a prompt is added or removed
-   SHOULD legacy [tools.list-changed.unsolicited] [res.list-changed.unsolicited]
-   [prompts.list-changed.unsolicited]
-! server.tool(name="new")(lambda: "new")
-< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"new"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"new"}]}}
-! server.remove_tool("new")
-< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"new"}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
-! server.prompt(name="new")(lambda: "new")
-< {"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}
-! server.resource("x://new", name="new")(lambda: "new")
-< {"jsonrpc":"2.0","method":"notifications/resources/list_changed"}
-! server.remove_resource("fixture://item/{id}")
-< {"jsonrpc":"2.0","method":"notifications/resources/list_changed"}
-> {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"fixture://item/7"}}
-< {"jsonrpc":"2.0","id":3,"error":{"code":-32002,"message":"...","data":"..."}}
-
-== A modern client without a subscription gets no notification when a list changes, and a list may
-   be empty  MUST modern on entries [subs.no-unsolicited] [tools.list.answered] [res.list.answered]
-   [prompts.list.answered]
-! for n in "ab": server.remove_tool(n), server.remove_prompt(n), server.remove_resource("x://" + n)
-= raised is None
-> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
-> {"jsonrpc":"2.0","id":2,"method":"resources/list"}
-< {"jsonrpc":"2.0","id":2,"result":{"resources":[]}}
-> {"jsonrpc":"2.0","id":3,"method":"prompts/list"}
-< {"jsonrpc":"2.0","id":3,"result":{"prompts":[]}}
-''')
-class TestListChanges(unittest.TestCase):
-    """Tools, resources and prompts come and go."""
-
-
-@plays(r'''
-== A legacy client gets notifications about a resource from resources/subscribe until
-   resources/unsubscribe  MUST legacy [res.subscribe.answer] [res.subscribe.updates]
-   [res.subscribe.only-subscribed]
-> {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"fixture://text"}}
-< {"jsonrpc":"2.0","id":1,"result":{}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call",
-   "params":{"name":"update","arguments":{"uri":"fixture://text"}}}
-<* {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"fixture://text"}}
-<* {"jsonrpc":"2.0","id":2,"result":"..."}
-> {"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"fixture://text"}}
-< {"jsonrpc":"2.0","id":3,"result":{}}
-> {"jsonrpc":"2.0","id":4,"method":"tools/call",
-   "params":{"name":"update","arguments":{"uri":"fixture://text"}}}
-< {"jsonrpc":"2.0","id":4,"result":"..."}
-
-# A modern client opens subscriptions. A subscription is a request that gets no response while it is
-# open. Each of its notifications has the id of this request as a tag, equal in value and in type.
-== A modern subscription is acknowledged, and sends the notifications that its filter selects until
-   it is cancelled  MUST modern [subs.ack-sent] [subs.ack-subset] [subs.pending-response]
-   [subs.tagged] [subs.tag-value] [subs.only-requested] [subs.watched-uris-only]
-   [subs.silent-after-cancel] [tools.list-changed.subscribed] [prompts.list-changed.subscribed]
-   [res.list-changed.subscribed]
-> {"jsonrpc":"2.0","id":0,"method":"subscriptions/listen","params":{"notifications":{
-   "toolsListChanged":true,"promptsListChanged":false,"news":true}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{
-   "_meta":{"io.modelcontextprotocol/subscriptionId":0},
-   "notifications":{"toolsListChanged":true,"promptsListChanged":"$off?"}}}
-> {"jsonrpc":"2.0","id":"0","method":"subscriptions/listen","params":{"notifications":{
-   "promptsListChanged":true,"resourcesListChanged":true,
-   "resourceSubscriptions":["fixture://text"]}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{
-   "_meta":{"io.modelcontextprotocol/subscriptionId":"0"},"notifications":{
-   "promptsListChanged":true,"resourcesListChanged":true,
-   "resourceSubscriptions":["fixture://text"]}}}
-> {"jsonrpc":"2.0","id":1,"method":"tools/call",
-   "params":{"name":"change","arguments":{"kind":"tools"}}}
-<* {"jsonrpc":"2.0","method":"notifications/tools/list_changed",
-   "params":{"_meta":{"io.modelcontextprotocol/subscriptionId":0}}}
-<* {"jsonrpc":"2.0","id":1,"result":"..."}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call",
-   "params":{"name":"change","arguments":{"kind":"prompts"}}}
-<* {"jsonrpc":"2.0","method":"notifications/prompts/list_changed",
-   "params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"0"}}}
-<* {"jsonrpc":"2.0","id":2,"result":"..."}
-> {"jsonrpc":"2.0","id":3,"method":"tools/call",
-   "params":{"name":"update","arguments":{"uri":"fixture://text"}}}
-<* {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{
-   "_meta":{"io.modelcontextprotocol/subscriptionId":"0"},"uri":"fixture://text"}}
-<* {"jsonrpc":"2.0","id":3,"result":"..."}
-> {"jsonrpc":"2.0","id":4,"method":"tools/call",
-   "params":{"name":"update","arguments":{"uri":"fixture://blob"}}}
-< {"jsonrpc":"2.0","id":4,"result":"..."}
-# The client ends the first subscription. The second subscription continues.
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}
-> {"jsonrpc":"2.0","id":5,"method":"tools/call",
-   "params":{"name":"change","arguments":{"kind":"tools"}}}
-< {"jsonrpc":"2.0","id":5,"result":"..."}
-> {"jsonrpc":"2.0","id":6,"method":"tools/call",
-   "params":{"name":"change","arguments":{"kind":"resources"}}}
-<* {"jsonrpc":"2.0","method":"notifications/resources/list_changed",
-   "params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"0"}}}
-<* {"jsonrpc":"2.0","id":6,"result":"..."}
-
-== Log messages and progress never have the tag of a subscription  MUST modern
-   [subs.no-request-scoped]
-> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
-   "params":{"notifications":{"toolsListChanged":true}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"say",
-   "arguments":{"level":"info","text":"hi"},"_meta":{"io.modelcontextprotocol/logLevel":"info"}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{
-   "level":"info","logger":"fixture","data":"hi"}}
-< {"jsonrpc":"2.0","id":2,"result":"..."}
-> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"count","arguments":{"to":1},
-   "_meta":{"progressToken":7}}}
-< {"jsonrpc":"2.0","method":"notifications/progress","params":{
-   "progressToken":7,"progress":1,"total":1,"message":"step 1"}}
-< {"jsonrpc":"2.0","id":3,"result":"..."}
-
-# One page of the specification demands a notification in this case, another page a response.
-== A server that ends a modern subscription sends notifications/cancelled and a result  MUST modern
-   [cancel.server-teardown] [subs.graceful-result] [subs.graceful-result-meta]
-> {"jsonrpc":"2.0","id":0,"method":"subscriptions/listen",
-   "params":{"notifications":{"toolsListChanged":true}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-! end.close(); server.remove_tool("fail")
-<* {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"...":0}}
-<* {"jsonrpc":"2.0","id":0,"result":{"resultType":"complete",
-   "_meta":{"io.modelcontextprotocol/subscriptionId":0,"...":0}}}
-
-== A change during the acknowledgement of a subscription is reported after the acknowledgement  MUST
-   modern on changing [subs.ack-sent] [subs.nothing-before-ack]
-> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
-   "params":{"notifications":{"toolsListChanged":true}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-< {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":"..."}
-
-== A legacy subscription beyond the bound is refused  OURS legacy on bounded
-> {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"fixture://text"}}
-< {"jsonrpc":"2.0","id":1,"result":{}}
-> {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://blob"}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":"$ours:429","message":"..."}}
-
-== A modern subscription counts towards the bound of subscriptions while it is open  OURS modern on
-   bounded
-> {"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{"notifications":{}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-> {"jsonrpc":"2.0","id":3,"method":"subscriptions/listen","params":{"notifications":{}}}
-< {"jsonrpc":"2.0","id":3,"error":{"code":"$ours:429","message":"..."}}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
-> {"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-''')
-class TestSubscriptions(unittest.TestCase):
-    """Notifications about changes, and the clients that get them."""
-
-    def test_a_client_that_does_not_read_delays_neither_publisher_nor_other_clients(self) -> None:
-        """OURS: Beyond Bounds.line, further notifications for a client that does not read are
-        dropped."""
-        for revision, number in itertools.product((LEGACY[-1], MODERN), (0, 1)):
-            with self.subTest(revision, number=number):
-                server, uri = fixture_server(bounds=Bounds(line=2000)), "fixture://text"
-                both = [Talk(server, revision) for _ in range(2)]
-                wish = {"notifications": {"resourceSubscriptions": [uri]}}  # modern
-                for end in both:
-                    end.request(*(("resources/subscribe", {"uri": uri}) if revision in LEGACY else
-                                  ("subscriptions/listen", wish)))
-                slow, quick = both[number], both[1 - number]
-                slow.lines = queue.Queue(1)  # like a full pipe, it blocks the thread that writes
-                for _ in range(100):
-                    later(server.resource_updated, uri).result(DEADLINE)
-                    self.assertIn(b"resources/updated", quick.take(DEADLINE) or b"nothing arrived")
-                last = [*iter(lambda: slow.take(0.2), None)]
-                self.assertLess(len(last), 2000 // len(last[0]) + 4)
-
-
-# --- Resources, prompts and completion ------------------------------------------------------------
-# Also the pages and the entries of all four lists, extensions, and methods of the author.
+# --- Handlers of resources, prompts and completion ------------------------------------------------
 
 
 @plays(r'''
@@ -3569,6 +3069,237 @@ class TestLists(unittest.TestCase):
             ("prompts/list", "prompts"), ("resources/list", "resources"),
             ("resources/templates/list", "resourceTemplates"), ("resources/read", "contents"))])
 
+
+# --- Changes --------------------------------------------------------------------------------------
+# Lists and resources change. A legacy client gets notifications about all lists, and a modern
+# client about those to which it has subscribed.
+
+
+@plays(r'''
+== A legacy client gets a notification when a tool, a resource or a prompt is added or removed
+   SHOULD legacy [tools.list-changed.unsolicited] [res.list-changed.unsolicited]
+   [prompts.list-changed.unsolicited]
+! server.tool(name="new")(lambda: "new")
+< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"new"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"new"}]}}
+! server.remove_tool("new")
+< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"new"}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
+! server.prompt(name="new")(lambda: "new")
+< {"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}
+! server.resource("x://new", name="new")(lambda: "new")
+< {"jsonrpc":"2.0","method":"notifications/resources/list_changed"}
+! server.remove_resource("fixture://item/{id}")
+< {"jsonrpc":"2.0","method":"notifications/resources/list_changed"}
+> {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"fixture://item/7"}}
+< {"jsonrpc":"2.0","id":3,"error":{"code":-32002,"message":"...","data":"..."}}
+
+== A modern client without a subscription gets no notification when a list changes, and a list may
+   be empty  MUST modern on entries [subs.no-unsolicited] [tools.list.answered] [res.list.answered]
+   [prompts.list.answered]
+! for n in "ab": server.remove_tool(n), server.remove_prompt(n), server.remove_resource("x://" + n)
+= raised is None
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+> {"jsonrpc":"2.0","id":2,"method":"resources/list"}
+< {"jsonrpc":"2.0","id":2,"result":{"resources":[]}}
+> {"jsonrpc":"2.0","id":3,"method":"prompts/list"}
+< {"jsonrpc":"2.0","id":3,"result":{"prompts":[]}}
+''')
+class TestListChanges(unittest.TestCase):
+    """Tools, resources and prompts come and go."""
+
+
+@plays(r'''
+== A legacy client gets notifications about a resource from resources/subscribe until
+   resources/unsubscribe  MUST legacy [res.subscribe.answer] [res.subscribe.updates]
+   [res.subscribe.only-subscribed]
+> {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"fixture://text"}}
+< {"jsonrpc":"2.0","id":1,"result":{}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call",
+   "params":{"name":"update","arguments":{"uri":"fixture://text"}}}
+<* {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"fixture://text"}}
+<* {"jsonrpc":"2.0","id":2,"result":"..."}
+> {"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"fixture://text"}}
+< {"jsonrpc":"2.0","id":3,"result":{}}
+> {"jsonrpc":"2.0","id":4,"method":"tools/call",
+   "params":{"name":"update","arguments":{"uri":"fixture://text"}}}
+< {"jsonrpc":"2.0","id":4,"result":"..."}
+
+# A modern client opens subscriptions. A subscription is a request that gets no response while it is
+# open. Each of its notifications has the id of this request as a tag, equal in value and in type.
+== A modern subscription is acknowledged, and sends the notifications that its filter selects until
+   it is cancelled  MUST modern [subs.ack-sent] [subs.ack-subset] [subs.pending-response]
+   [subs.tagged] [subs.tag-value] [subs.only-requested] [subs.watched-uris-only]
+   [subs.silent-after-cancel] [tools.list-changed.subscribed] [prompts.list-changed.subscribed]
+   [res.list-changed.subscribed]
+> {"jsonrpc":"2.0","id":0,"method":"subscriptions/listen","params":{"notifications":{
+   "toolsListChanged":true,"promptsListChanged":false,"news":true}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{
+   "_meta":{"io.modelcontextprotocol/subscriptionId":0},
+   "notifications":{"toolsListChanged":true,"promptsListChanged":"$off?"}}}
+> {"jsonrpc":"2.0","id":"0","method":"subscriptions/listen","params":{"notifications":{
+   "promptsListChanged":true,"resourcesListChanged":true,
+   "resourceSubscriptions":["fixture://text"]}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{
+   "_meta":{"io.modelcontextprotocol/subscriptionId":"0"},"notifications":{
+   "promptsListChanged":true,"resourcesListChanged":true,
+   "resourceSubscriptions":["fixture://text"]}}}
+> {"jsonrpc":"2.0","id":1,"method":"tools/call",
+   "params":{"name":"change","arguments":{"kind":"tools"}}}
+<* {"jsonrpc":"2.0","method":"notifications/tools/list_changed",
+   "params":{"_meta":{"io.modelcontextprotocol/subscriptionId":0}}}
+<* {"jsonrpc":"2.0","id":1,"result":"..."}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call",
+   "params":{"name":"change","arguments":{"kind":"prompts"}}}
+<* {"jsonrpc":"2.0","method":"notifications/prompts/list_changed",
+   "params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"0"}}}
+<* {"jsonrpc":"2.0","id":2,"result":"..."}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call",
+   "params":{"name":"update","arguments":{"uri":"fixture://text"}}}
+<* {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{
+   "_meta":{"io.modelcontextprotocol/subscriptionId":"0"},"uri":"fixture://text"}}
+<* {"jsonrpc":"2.0","id":3,"result":"..."}
+> {"jsonrpc":"2.0","id":4,"method":"tools/call",
+   "params":{"name":"update","arguments":{"uri":"fixture://blob"}}}
+< {"jsonrpc":"2.0","id":4,"result":"..."}
+# The client ends the first subscription. The second subscription continues.
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}
+> {"jsonrpc":"2.0","id":5,"method":"tools/call",
+   "params":{"name":"change","arguments":{"kind":"tools"}}}
+< {"jsonrpc":"2.0","id":5,"result":"..."}
+> {"jsonrpc":"2.0","id":6,"method":"tools/call",
+   "params":{"name":"change","arguments":{"kind":"resources"}}}
+<* {"jsonrpc":"2.0","method":"notifications/resources/list_changed",
+   "params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"0"}}}
+<* {"jsonrpc":"2.0","id":6,"result":"..."}
+
+== A log message never has the tag of a subscription  MUST modern [subs.no-request-scoped]
+> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
+   "params":{"notifications":{"toolsListChanged":true}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"say",
+   "arguments":{"level":"info","text":"hi"},"_meta":{"io.modelcontextprotocol/logLevel":"info"}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{
+   "level":"info","logger":"fixture","data":"hi"}}
+< {"jsonrpc":"2.0","id":2,"result":"..."}
+
+== A progress notification never has the tag of a subscription  MUST modern [subs.no-request-scoped]
+> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
+   "params":{"notifications":{"toolsListChanged":true}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"count","arguments":{"to":1},
+   "_meta":{"progressToken":7}}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{
+   "progressToken":7,"progress":1,"total":1,"message":"step 1"}}
+< {"jsonrpc":"2.0","id":2,"result":"..."}
+
+# One page of the specification demands a notification in this case, another page a response.
+== A server that ends a modern subscription sends notifications/cancelled and a result  MUST modern
+   [cancel.server-teardown] [subs.graceful-result] [subs.graceful-result-meta]
+> {"jsonrpc":"2.0","id":0,"method":"subscriptions/listen",
+   "params":{"notifications":{"toolsListChanged":true}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+! end.close(); server.remove_tool("fail")
+<* {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"...":0}}
+<* {"jsonrpc":"2.0","id":0,"result":{"resultType":"complete",
+   "_meta":{"io.modelcontextprotocol/subscriptionId":0,"...":0}}}
+
+== A legacy subscription belongs to one connection, and other connections get no notification  MUST
+   legacy [res.subscribe.only-subscribed]
+! lines = queue.Queue(); other = server.connect(lines.put, lambda job: job())
+! other.receive(request_line(1, "initialize", **hello(revision)))
+! other.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'); other.receive(
+   b'{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://text"}}')
+! server.resource_updated("fixture://text")
+= [json.loads(lines.get(timeout=DEADLINE)) for _ in range(3)][2]["params"] == {
+   "uri": "fixture://text"}
+
+== A change during the acknowledgement of a subscription is reported after the acknowledgement  MUST
+   modern on changing [subs.ack-sent] [subs.nothing-before-ack]
+> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
+   "params":{"notifications":{"toolsListChanged":true}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+< {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":"..."}
+
+== A legacy subscription beyond the bound is refused  OURS legacy on bounded
+> {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"fixture://text"}}
+< {"jsonrpc":"2.0","id":1,"result":{}}
+> {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://blob"}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":"$ours:429","message":"..."}}
+
+== A modern subscription counts towards the bound of subscriptions while it is open  OURS modern on
+   bounded
+> {"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{"notifications":{}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+> {"jsonrpc":"2.0","id":3,"method":"subscriptions/listen","params":{"notifications":{}}}
+< {"jsonrpc":"2.0","id":3,"error":{"code":"$ours:429","message":"..."}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+> {"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+''')
+class TestSubscriptions(unittest.TestCase):
+    """Notifications about changes, and the clients that get them."""
+
+    def test_a_client_that_does_not_read_delays_neither_publisher_nor_other_clients(self) -> None:
+        """OURS: Beyond Bounds.line, further notifications for a client that does not read are
+        dropped."""
+        for revision, number in itertools.product((LEGACY[-1], MODERN), (0, 1)):
+            with self.subTest(revision, number=number):
+                server, uri = fixture_server(bounds=Bounds(line=2000)), "fixture://text"
+                both = [Talk(server, revision) for _ in range(2)]
+                wish = {"notifications": {"resourceSubscriptions": [uri]}}  # modern
+                for end in both:
+                    end.request(*(("resources/subscribe", {"uri": uri}) if revision in LEGACY else
+                                  ("subscriptions/listen", wish)))
+                slow, quick = both[number], both[1 - number]
+                slow.lines = queue.Queue(1)  # like a full pipe, it blocks the thread that writes
+                for _ in range(100):
+                    later(server.resource_updated, uri).result(DEADLINE)
+                    self.assertIn(b"resources/updated", quick.take(DEADLINE) or b"nothing arrived")
+                last = [*iter(lambda: slow.take(0.2), None)]
+                self.assertLess(len(last), 2000 // len(last[0]) + 4)
+
+
+# --- The server -----------------------------------------------------------------------------------
+
+
+@plays(r'''
+== A server can declare capabilities before something is registered, and extensions of MCP  OURS
+   legacy raw on declared [ver.ext.fallback]
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
+< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","serverInfo":"...",
+   "capabilities":{"tools":{"listChanged":true},"logging":{},
+   "extensions":{"example.com/x":{"deep":[1]}}}}}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}
+! server.tool(lambda: "", name="first")
+< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+
+== A server serves a method that its author has added, and passes the params by name  OURS on empty
+! server.method("own/sum")(lambda a, b=1: {"sum": a + b})
+= raised is None
+> {"jsonrpc":"2.0","id":1,"method":"own/sum","params":{"a":1,"b":2}}
+< {"jsonrpc":"2.0","id":1,"result":{"sum":3}}
+> {"jsonrpc":"2.0","id":2,"method":"own/sum","params":{"b":2}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
+''')
+class TestRegistration(unittest.TestCase):
+    """Registering tools, prompts, completions and further methods."""
+    def test_the_identifier_of_an_extension_has_a_prefix_and_its_value_is_an_object(self) -> None:
+        """MUST: [ver.ext.id-grammar]"""
+        for make in (lambda value: Server("s", "1", extensions=value),
+                     lambda value: Client(["x"], extensions=value)):
+            for name in "a/b", "io.example/x", "a-b.c1/d_e.f-g", "A/0":
+                make({name: {}})
+            for name in "a", "a/", "/a", "1a/b", "a-/b", "a..b/c", "a/b/c", "a/_b", "a/b.", "a/b\n":
+                with self.subTest(name), self.assertRaises(ValueError):
+                    make({name: {}})
+            self.assertRaises((TypeError, ValueError), make, {"a/b": True})
+
     def test_a_mistake_of_the_author_raises_at_its_line_with_place_name_and_value(self) -> None:
         """OURS: One sentence. A refused registration changes nothing. [tools.name.unique]
         [tools.def.input-root-object] [base.method.rpc-prefix] [res.custom-scheme]
@@ -3624,39 +3355,359 @@ class TestLists(unittest.TestCase):
             client.list_tools(), client.list_prompts(), client.list_resource_templates()))
 
 
-@plays(r'''
-== A server can declare capabilities before something is registered, and extensions of MCP  OURS
-   legacy raw on declared [ver.ext.fallback]
-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
-< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","serverInfo":"...",
-   "capabilities":{"tools":{"listChanged":true},"logging":{},
-   "extensions":{"example.com/x":{"deep":[1]}}}}}
-> {"jsonrpc":"2.0","method":"notifications/initialized"}
-> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}
-! server.tool(lambda: "", name="first")
-< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+# --- Stdio ----------------------------------------------------------------------------------------
+# In these tests a server is a process. Its pipes fill up and break, its tools misbehave, and its
+# client stops or is killed.
 
-== A server serves a method that its author has added, and passes the params by name  OURS on empty
-! server.method("own/sum")(lambda a, b=1: {"sum": a + b})
-= raised is None
-> {"jsonrpc":"2.0","id":1,"method":"own/sum","params":{"a":1,"b":2}}
-< {"jsonrpc":"2.0","id":1,"result":{"sum":3}}
-> {"jsonrpc":"2.0","id":2,"method":"own/sum","params":{"b":2}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
-''')
-class TestRegistration(unittest.TestCase):
-    """Registering tools, prompts, completions and further methods."""
-    def test_the_identifier_of_an_extension_has_a_prefix_and_its_value_is_an_object(self) -> None:
-        """MUST: [ver.ext.id-grammar]"""
-        for make in (lambda value: Server("s", "1", extensions=value),
-                     lambda value: Client(["x"], extensions=value)):
-            for name in "a/b", "io.example/x", "a-b.c1/d_e.f-g", "A/0":
-                make({name: {}})
-            for name in "a", "a/", "/a", "1a/b", "a-/b", "a..b/c", "a/b/c", "a/_b", "a/b.", "a/b\n":
-                with self.subTest(name), self.assertRaises(ValueError):
-                    make({name: {}})
-            self.assertRaises((TypeError, ValueError), make, {"a/b": True})
+
+class TestStdio(ProcessCase):
+    """A server that communicates over stdin and stdout."""
+
+    def test_only_messages_are_written_to_stdout_whatever_a_tool_prints(self) -> None:
+        """The output of print(), of a C library and of child processes goes to stderr, and their
+        stdin is empty. [stdio.stdout-only-messages]"""
+        code = r"""
+import ctypes, subprocess
+print("1 print")
+sys.stdout.write("2 write\n")
+print("3 __stdout__", file=sys.__stdout__, flush=True)
+os.write(1, b"4 descriptor\n")
+subprocess.run([sys.executable, "-S", "-c", "print('5 child')"], check=True)
+os.system("echo 6 shell; cat")
+ctypes.CDLL(None).puts(b"7 C")
+ctypes.CDLL(None).fflush(None)
+try:
+    out = input()
+except EOFError:
+    out = f"{sys.stdin.read()!r} {os.read(0, 1)}" """
+        child = self.start()
+        self.assertEqual(["'' b''", "'' b''"], [child.out(code), child.out(code)])
+        child.send(request_line(1))
+        self.assertEqual({1}, {*child.end()})
+        said = "1 print,2 write,3 __stdout__,4 descriptor,5 child,6 shell,7 C".split(",")
+        self.assertEqual(sorted(2 * said), sorted(child.said.splitlines()))
+
+    def test_a_child_process_of_a_tool_does_not_inherit_the_servers_stdout(self) -> None:
+        """None of the descriptors that the child inherits leads to stdout.
+        [stdio.stdout-only-messages]"""
+        script = """import os
+for fd in range(1, 256):
+    try:
+        os.write(fd, b"said by the child\\n")
+    except OSError:  # the descriptor does not exist or is read-only
+        pass"""
+        child = self.start()
+        child.out(f"import subprocess\nsubprocess.run([*{PYTHON!r}, '-c', {script!r}], "
+                  "close_fds=False)")
+        self.assertEqual({}, child.end())
+        self.assertIn("said by the child", child.said)
+
+    def test_a_process_that_a_tool_forks_writes_nothing_to_the_protocol(self) -> None:
+        """Neither a log message nor what it prints. The tool itself goes on."""
+        code = """pid = os.fork()
+if not pid:
+    context.log("error", "said by the child"), print("child"), os._exit(0)
+os.waitpid(pid, 0), context.log("error", "said by the tool")"""
+        for workers in 64, 0:
+            child = self.start(f"workers={workers}")
+            child.send(process_run(1, code))
+            self.assertEqual("said by the tool",
+                             child.until("notifications/message")["params"]["data"])
+            self.assertEqual([1], [*child.end()])
+
+    def test_as_many_calls_run_at_once_as_there_are_workers_and_no_more(self) -> None:
+        """Of 70 calls 50 begin and wait at the same time, until the test lets all calls go on."""
+        child = self.start("workers=50")
+        code = f"inside.append(1)\n{PROCESS_HOLD}\ninside.append(-1)"
+        child.send(*(process_run(rid, code) for rid in range(70)))
+        for _ in range(50):
+            child.read_stderr("here")
+        child.send(request_line("now"))
+        child.until("now")
+        child.gate.close()
+        self.assertEqual(50, max(itertools.accumulate(json.loads(child.out("out = inside")))))
+
+    def test_calls_begin_in_order_of_arrival(self) -> None:
+        """A cancelled call does not begin. Without workers, all calls run on the thread that called
+        run(). [cancel.receiver-stops]"""
+        for workers in (1, 0):
+            child = self.start(f"workers={workers}")
+            child.run(PROCESS_HOLD)
+            child.send(
+                *(process_run(n, f"inside.append({n})") for n in range(100)),
+                cancel_line(7), request_line("now"))
+            child.until("now")
+            child.gate.close()
+            self.assertEqual(str([*range(7), *range(8, 100)]), child.out("out = inside"))
+            self.assertEqual(str(workers == 0), child.out(
+                "out = threading.current_thread() is threading.main_thread()"))
+
+    def test_a_server_that_ends_does_not_wait_for_a_stuck_tool_and_logs_its_name(self) -> None:
+        """The tool may wait in Python or in C, and it may be impossible to start further threads.
+        [stdio.shutdown.server-eof-exit]"""
+        def check(code: str, *more: str) -> None:
+            child = self.start(drain=0.1)
+            child.run(code)
+            child.send(*(process_run(rid, code) for rid, code in enumerate(more)))
+            self.assertEqual({*range(len(more))}, {*child.end()})
+            self.assertRegex(child.said, "execute|tools/call")
+            self.assertNotIn("Traceback", child.said)
+
+        self.beside(check, [
+            ("in Python", PROCESS_STUCK, "1"), ("in C", PROCESS_HOLD, "1"),
+            ("no thread", PROCESS_STUCK, "threading.stack_size(1 << 48)", *["1"] * 9)])
+
+    def signal(self, child: ProcessChild, number: int) -> None:
+        """Send a signal that ends a process."""
+        child.child.send_signal(number)
+        if sysconfig.get_config_var("Py_GIL_DISABLED"):
+            # In CPython 3.13t, even a program of six lines may sleep through a signal that arrives
+            # when it begins to wait for a lock. The next signal wakes it.
+            try:
+                child.child.wait(2)
+            except subprocess.TimeoutExpired:
+                child.child.send_signal(number)
+
+    def test_a_signal_ends_a_server_quietly_with_status_128_plus_its_number(self) -> None:
+        """The server is idle, or a tool does not return, on a worker or on the main thread. Calls
+        that wait behind it do not begin. `finally` and atexit are executed."""
+        main = """import atexit, signal
+atexit.register(os.write, 2, b"atexit\\n")
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell does in the background
+try:
+    server.run()
+finally:
+    os.write(2, b"finally\\n")"""
+
+        def check(workers: int, code: str, number: int) -> None:
+            child = self.start(f"workers={workers}", main=main)
+            child.send(*OPENING)
+            child.until("hello")
+            if code:
+                child.run(code)
+            if code and not workers:
+                child.send(process_run("next", "os.write(2, b'begun')"), request_line("now"))
+                child.until("now")
+            self.signal(child, number)
+            self.assertEqual(128 + number, child.wait_for_end())
+            self.assertNotRegex(child.said, "Traceback|begun")
+            self.assertRegex(child.said, "(?s)finally\n.*atexit\n")
+
+        self.beside(check, [(f"{case}", *case) for case in itertools.product(
+            (64, 0), ("", PROCESS_STUCK), (signal.SIGTERM, signal.SIGINT))])
+
+    def test_a_second_signal_ends_a_server_whatever_hangs(self) -> None:
+        child = self.start(main=f"import atexit\natexit.register(lambda: {PROCESS_HANG})\n"
+                                "server.run()")
+        child.send(*OPENING)
+        child.until("hello")
+        self.signal(child, signal.SIGTERM)
+        child.read_stderr("here")
+        child.child.send_signal(signal.SIGTERM)
+        self.assertIn(child.child.wait(DEADLINE), (128 + signal.SIGTERM, -signal.SIGTERM))
+
+    def test_a_client_that_does_not_read_delays_neither_a_cancellation_nor_the_end(self) -> None:
+        """A result of 1 MiB waits to be read. [cancel.receiver-stops]
+        [stdio.shutdown.server-eof-exit]"""
+        child = self.start(drain=0.1)
+        child.stop_relay()
+        child.run(PROCESS_HERE + "out = 'x' * (1 << 20)")
+        child.run(PROCESS_HERE + "event = threading.Event()\nwhile not context.cancelled:\n"
+                  "    event.wait(0.01)\nos.write(2, b'cancelled\\n')", 7)
+        child.send(cancel_line(7))
+        child.read_stderr("cancelled")
+        child.stdin.close()
+        self.assertEqual(0, child.wait_for_end())
+
+    def test_run_restores_descriptors_streams_and_signal_handlers_and_ends_threads(self) -> None:
+        """The program may go on, and may call run() again. [stdio.stdout-only-messages]"""
+        host = f"""
+import signal
+LINES = {[*OPENING, process_run(1, "print('printed')")]}
+
+def facts():
+    for one in {{*threading.enumerate()}} - {{threading.main_thread(), threading.current_thread()}}:
+        one.join(5)
+    return [os.fstat(0).st_ino, os.fstat(1).st_ino, sys.stdin, sys.stdout,
+            signal.getsignal(2), signal.getsignal(15), threading.active_count()]
+
+def once():
+    source, sink = os.pipe()
+    os.write(sink, b"\\n".join(LINES)), os.close(sink)
+    os.dup2(source, 0), os.close(source)
+    before = facts()
+    server.run()
+    os.write(1, b'{{"id":%d}}\\n' % (before == facts()))
+"""
+        once, other = ["hello", 1, 1], "server = Server('', '', workers=0)\nserver.tool(execute)\n"
+        for code, ids in ("once(), once()", 2 * once), (other + "once()", once):
+            child = self.start(main=host + code)
+            got = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
+            self.assertEqual((ids, 0), (got, child.wait_for_end()))
+
+
+class TestFaults(ProcessCase):
+    """A server works as well as possible when its client or one of its tools misbehaves."""
+
+    def killed(self, child: ProcessChild) -> None:
+        """The client is killed. The server ends, because its stdin ends."""
+        child.relay.kill(), child.stdin.close()
+        self.assertEqual(0, child.wait_for_end())
+
+    def closes_stdout(self, child: ProcessChild) -> None:
+        """The client closes the stdout of the server. The server ends at its next message."""
+        child.relay.kill(), child.relay.wait(DEADLINE)
+        child.send(request_line(1))
+        self.assertEqual(0, child.wait_for_end())
+
+    def floods_and_closes_stdin(self, child: ProcessChild) -> None:
+        """The client sends many requests and closes stdin. Every request gets a response. A tool
+        that waits for a response of the client fails. Blank lines, CRLF, and a last line without a
+        newline do not matter."""
+        child.write(b"\n\r\n \n" + b"\r\n".join(request_line(n) for n in range(1000)) + b"\n")
+        child.send(*(process_run(n, "threading.Event().wait(0.01)") for n in range(1000, 1200)))
+        child.write(request_line(1200))
+        answers = child.end()
+        self.assertEqual({*range(1201)}, {*answers} - {"owed"})
+        self.assertIs(True, answers.get("owed", {"result": {"isError": True}})["result"]["isError"])
+
+    def sends_half_a_line(self, child: ProcessChild) -> None:
+        """The client sends half a line. The server waits for the other half, and refuses the line
+        if stdin ends before."""
+        child.write(request_line("late")[:-9])
+        child.write(request_line("late")[-9:] + b"\n" + request_line("never")[:-9])
+        child.until("late")
+        self.assertEqual(-32700, child.end()[None]["error"]["code"])
+
+    def flood(self, child: ProcessChild) -> int:
+        """Write pings until the server stops reading. Return how many bytes it has taken."""
+        stdin, data, taken = child.stdin.fileno(), (request_line(1) + b"\n") * 9999, 0
+        os.set_blocking(stdin, False)
+        while taken < 1 << 24 and select.select([], [stdin], [], 0.5)[1]:
+            taken += os.write(stdin, data[taken % len(data):])
+        os.set_blocking(stdin, True)
+        return taken
+
+    def reads_late(self, child: ProcessChild) -> None:
+        """The client reads late. While more than bounds.line bytes wait to be written, the server
+        reads no further line. When the client reads again, it gets all responses."""
+        child.stop_relay()
+        for n in range(2):  # the first result is being written, the second one waits
+            child.run(PROCESS_HERE + "out = 'x' * (1 << 21)", f"large {n}")
+        taken, size = self.flood(child), len(request_line(1)) + 1
+        self.assertLess(taken, 1 << 19)  # the capacity of the pipe, and one read
+        child.relay.send_signal(signal.SIGCONT)
+        child.write((request_line(1) + b"\n")[taken % size:] + request_line("last") + b"\n")
+        ids = [child.until(1, "large 0", "large 1", "last")["id"] for _ in range(taken // size + 4)]
+        self.assertEqual(["large 0", "large 1", "last"], sorted({*ids} - {1}))
+        self.assertEqual("last", ids[-1])
+
+    def test_a_server_copes_with_whatever_its_client_does_at_any_moment(self) -> None:
+        """[stdio.newline-delimited] [stdio.no-embedded-newline] [stdio.shutdown.server-eof-exit]"""
+        def check(fault: Callable[[ProcessChild], None], moment: str) -> None:
+            child = self.start("bounds=Bounds(line=1 << 20)")
+            if moment == "a response is owed":
+                child.run(PROCESS_HERE + "context.list_roots()", "owed")
+            if moment == "all is answered":
+                child.out("")
+            fault(child)
+
+        self.beside(check, [
+            (f"{fault.__name__}, {moment}", fault, moment) for fault in (
+                self.killed, self.closes_stdout, self.floods_and_closes_stdin,
+                self.sends_half_a_line, self.reads_late)
+            for moment in ("a response is owed", "all is answered")])
+
+    def test_a_misbehaving_tool_harms_neither_other_responses_nor_the_end(self) -> None:
+        """After each tool, the next call and a ping are answered. No result has a traceback."""
+        def check(workers: int) -> None:
+            child = self.start(f"workers={workers}")
+            for fails, code in (
+                    (True, "raise SystemExit('told so')"), (True, "raise KeyboardInterrupt"),
+                    (True, "raise MemoryError"), (True, "raise GeneratorExit"),
+                    (True, "globals()['again'] = lambda: again()\nagain()"),
+                    (False, "out = 'x' * (16 << 20)"), (False, "os.chdir('/')"),
+                    (False, "os.close(1)"), (False, "sys.stdout.close()"),
+                    (False, "sys.stdout = sys.__stdout__ = None"),
+                    (False, "threading.stack_size(1 << 48)")):  # no thread can be started any more
+                child.send(process_run(1, code), process_run(2, "out = 'x'"), request_line(3))
+                got = {one["id"]: one["result"] for one in [child.until(1, 2, 3) for _ in range(3)]}
+                self.assertEqual((fails, "x", {}), (
+                    got[1].get("isError", False), text_of(got[2]), got[3]), code)
+                self.assertNotRegex(str(got[1]), "Traceback|" + os.path.dirname(json.__file__))
+            child.stdin.close()
+            self.assertEqual(0, child.child.wait(DEADLINE))
+
+        self.beside(check, [(f"workers={workers}", workers) for workers in (64, 0)])
+
+
+class TestSurroundings(ProcessCase):
+    """A server is cheap while it waits, and it works in an unusual environment."""
+
+    def test_a_server_uses_no_cpu_while_it_waits(self) -> None:
+        """The server waits for a line while a call waits for an event."""
+        child, spent = self.start(before="import resource"), []
+        child.run(PROCESS_HOLD)
+        for seconds in (0.2, 0.6):
+            with self.assertRaises(subprocess.TimeoutExpired):
+                child.child.wait(seconds)  # only waits
+            spent.append(json.loads(child.out(
+                "used = resource.getrusage(resource.RUSAGE_SELF)\n"
+                "out = [used.ru_utime + used.ru_stime, used.ru_nvcsw]")))
+        self.assertLess(spent[1][0] - spent[0][0], 0.05)  # seconds
+        self.assertLess(spent[1][1] - spent[0][1], 60)  # 120 if a thread polls every 5 ms
+
+    def test_the_descriptors_of_a_server_may_be_non_blocking(self) -> None:
+        """A line that does not fit into the pipe arrives completely, in both directions. Another
+        process that shares the descriptors may make them non-blocking at any time."""
+        child = self.start(before="shared = os.dup(0), os.dup(1)")
+        child.out("out = [os.set_blocking(one, False) for one in shared]")
+        child.send(process_run(1, f"out = {'x' * 300_000!r}"))
+        self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
+        child.end()
+
+    def test_the_other_side_cannot_forge_a_line_of_the_log(self) -> None:
+        wire = Wire(LEGACY[-1])
+        wire.respond = lambda message: {"tools": [
+            {"name": PROCESS_EVIL, "inputSchema": {}, "outputSchema": {"$ref": "#/nowhere"}}]}
+        with wire.client, self.assertLogs(mcp_ref.__name__) as logs:
+            wire.client.list_tools()
+        said = "\n".join(logs.output)
+        self.assertIn("forged", said)
+        self.assertEqual([], re.findall(PROCESS_BAD, said, re.M))
+
+
+class TestTranscriptsOverPipes(ProcessCase):
+    """A server behaves over pipes as in memory, however the bytes are divided."""
+
+    def selected(self, least: int, *words: str) -> List[Transcript]:
+        """Return the transcripts that have exactly these words and no code.
+
+        There have to be more than `least` of them.
+        """
+        found = [one for one in TRANSCRIPTS if one.words == words and all(
+            mark != "!" for mark, _ in one.steps)]
+        self.assertGreater(len(found), least)
+        return found
+
+    def play_all(self, chunk: int, revision: str, those: List[Transcript]) -> None:
+        """Play transcripts against one process. The first transcript opens the session."""
+        child = ProcessShared(chunk)
+        self.addCleanup(child.close)
+        for number, one in enumerate(one for one in those if revision in one.revisions):
+            talk = Play(one, revision, child, deadline=3 * DEADLINE)  # includes starting Python
+            if number:
+                talk.open = lambda: None  # type: ignore[method-assign]
+            child.ids.next()
+            talk.run()
+        self.assertEqual(0, child.close())
+
+    def test_transcripts_that_share_a_connection_pass_over_pipes(self) -> None:
+        """Lines are written in one piece or as single bytes. [stdio.newline-delimited]"""
+        cases = [(chunk, self.selected(30)) for chunk in (0, 1)]
+        cases.append((0, self.selected(5, "offers")))
+        self.beside(self.play_all, [(f"{revision}, {chunk}", chunk, revision, those)
+                                    for revision in REVISIONS for chunk, those in cases])
 
 
 # --- Schemas and hints ----------------------------------------------------------------------------
@@ -3713,6 +3764,7 @@ SCHEMAS: List[Tuple[Any, ...]] = [
     ("$ref: keywords beside it count", {"$ref": "#/$defs/a", "minimum": 2, "$defs": {
         "a": {"type": "integer"}}}, [2], [1, "a"], ": integer string"),
     ("$ref: recursion", {"items": {"$ref": "#"}, "maxItems": 1}, [[], [[[]]]], [[[1, 2]]], "[0]: "),
+    ("$ref: an index", {"$ref": "#/allOf/1", "allOf": [{}, {"minimum": 2}]}, [2], [1]),
     ("$ref: escapes, UTF-8, and the old name of $defs", {"$ref": "#/definitions/a~1b~0c%25%C3%A9",
      "definitions": {"a/b~c%\u00e9": {"const": 1}}}, [1], [2]),
 ]
@@ -3968,6 +4020,13 @@ class TestHints(unittest.TestCase):
                     if revision in LEGACY:
                         self.assertEqual("object", tool["outputSchema"]["type"])
 
+    def test_a_hint_of_a_result_that_says_too_little_makes_no_output_schema(self) -> None:
+        """Neither does str, which is text for the model."""
+        for hint in ("str", "Any", "dict", "List[Any]", "List[Dict[str, Any]]", "Optional[dict]"):
+            with self.subTest(hint):
+                tool, _ = self.use(hinted(lambda: None, **{"return": hint}))
+                self.assertNotIn("outputSchema", tool)
+
     def test_dates_paths_and_the_like_are_strings_in_json(self) -> None:
         """OURS: As parameters, inside of other types, and as results. An author may add a row to
         HINTS."""
@@ -4154,6 +4213,16 @@ class TestHints(unittest.TestCase):
 = client.protocol_version == revision and probe != again
 # A modern server may leave out its name.
 = client.server_info == {}
+
+== The client also repeats it if it was given this revision  MUST modern raw client
+   [ver.client-retry]
+! client = wire.client = Client(wire, protocol_version=revision); client.connect()
+> {"jsonrpc":"2.0","id":"$first","method":"server/discover"}
+< {"jsonrpc":"2.0","id":"$first","error":{"code":-32022,"message":"Unsupported protocol version",
+   "data":{"supported":["2026-07-28"],"requested":"2026-07-28"}}}
+> {"jsonrpc":"2.0","id":"$again","method":"server/discover"}
+< {"jsonrpc":"2.0","id":"$again","result":"$welcome"}
+= client.protocol_version == revision
 ''')
 class TestClientOpening(unittest.TestCase):
     """The probe and the handshake of a client, and their results."""
@@ -4161,6 +4230,17 @@ class TestClientOpening(unittest.TestCase):
     def test_any_response_to_the_probe_that_is_not_modern_leads_to_initialize(self) -> None:
         """MUST: The server may also end. [ver.probe.legacy-fallback] [ver.probe.not-one-code]"""
         plays_rows(self, r"""
+== A client sends no other request while connect() is running  SHOULD legacy raw client
+   [life.client-no-early-requests]
+! client = wire.client = Client(wire, protocol_version=revision)
+! connecting = later(client.connect)
+> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
+! client.start("tools/list", {})
+= isinstance(raised, ConnectionClosed) and not client.connected
+< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+= connecting.result(DEADLINE) is client and client.connected
+
 == After this response to the probe the client sends initialize  MUST 2025-11-25 raw client
 ! client = wire.client = Client(wire); client.connect()
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
@@ -4549,18 +4629,6 @@ class TestClientRequests(unittest.TestCase):
 = isinstance(waiter.exception(DEADLINE), ConnectionClosed) and wire.opened == wire.ended == 1
 ! client.close()
 
-== After close() a client sends no response of the old connection, not even after connect()  OURS
-   2025-11-25 client offers
-! jobs, gate = queue.Queue(), threading.Event()
-! wire.sample = lambda params: (
-   jobs.put(threading.current_thread()), gate.wait(DEADLINE), fixture_sample(params))[2]
-< {"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"maxTokens":9,"messages":[]}}
-! job = jobs.get(timeout=DEADLINE); client.close(); client.connect()
-> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
-< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
-> {"jsonrpc":"2.0","method":"notifications/initialized"}
-! gate.set(); job.join(DEADLINE)
-= not job.is_alive()
 """)
 class TestClientAnswers(unittest.TestCase):
     """Answers to servers of both eras, subscriptions, and the end of a connection."""
@@ -4573,6 +4641,11 @@ class TestClientAnswers(unittest.TestCase):
         sample, form = ('{"messages":[],"maxTokens":9%s}',
                         '{"message":"?","requestedSchema":{"type":"object","properties":{}}%s}')
         plays_rows(self, r"""
+== A client answers an invalid request of a server with an error if the id can be read  MUST legacy
+   client [base.error.invalid-request]
+< {"jsonrpc":"2.0","id":"a","method":"ping","params":5}
+> {"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"..."}}
+
 == The client refuses this request  MUST %s client
 ! def refuse(params): raise RpcError(-1, "The user says no")
 ! wire.sample = lambda params: {} if params["messages"] else refuse(params)
@@ -4706,6 +4779,14 @@ class TestInProcess(unittest.TestCase):
         self.assertRaises(ConnectionClosed, one.call_tool, "echo", {"text": "a"})
         self.assertEqual("a", text_of(two.call_tool("echo", {"text": "a"})))
         self.assertEqual("a", text_of(one.connect().call_tool("echo", {"text": "a"})))
+
+    def test_a_server_keeps_no_reference_to_a_closed_connection(self) -> None:
+        end = Talk(fixture_server())
+        server, session = end.server, weakref.ref(end.session)
+        end.close()
+        del end
+        gc.collect()
+        self.assertIsNone(session(), server)
 
     def test_requests_of_a_batch_that_get_no_response_in_time_are_cancelled(self) -> None:
         for revision in LEGACY[1], MODERN:
