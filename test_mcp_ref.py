@@ -96,7 +96,7 @@ import unittest
 import uuid
 import weakref
 from typing import (Annotated, Any, Callable, Dict, Iterator, List, Literal, NamedTuple,
-                    Optional, Tuple, TypedDict)
+                    Optional, Tuple, TypedDict, Union)
 
 import mcp_ref
 from mcp_ref import (Bounds, Client, ConnectionClosed, Context, NotFound, Peer,  # noqa: F401
@@ -1339,6 +1339,20 @@ class TestEnvelope(unittest.TestCase):
                     talk.open()
                 play_envelope(self, talk)
 
+    def test_jobs_of_cancelled_requests_count_towards_the_bound_of_requests(self) -> None:
+        """They wait behind slow ones, and would use up the memory."""
+        lines: List[bytes] = []
+        jobs: List[Any] = []
+        server = fixture_server(bounds=Bounds(requests=3))
+        session = server.connect(lines.append, jobs.append)
+        for one in OPENING:
+            session.receive(one)
+        for rid in range(1, 6):
+            session.receive(request_line(rid, "tools/call", name="echo", arguments={"text": "a"}))
+            session.receive(cancel_line(rid))
+        codes = [json.loads(line).get("error", {}).get("code") for line in lines[1:]]
+        self.assertEqual(([429, 429], 3), (codes, len(jobs)))
+
     def test_a_line_or_a_batch_that_exceeds_its_bound_is_refused(self) -> None:
         line, ping = peer_request('"x"').encode(), {"jsonrpc": "2.0", "method": "ping"}
         end = Talk(Server("s", "1", bounds=Bounds(line=len(line), batch=2)))
@@ -2154,6 +2168,19 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 ''')
 class TestTools(unittest.TestCase):
     """tools/list and tools/call."""
+
+    def test_an_exception_without_a_text_is_named_by_its_type(self) -> None:
+        class Odd(ToolError):
+            def __str__(self) -> str:
+                raise ValueError
+
+        for error in Odd(), ToolError(), KeyError():
+            server = Server("s", "1")
+            fail = hinted(server_function(error))
+            server.tool(fail), server.resource("x://a")(fail)
+            with self.subTest(error=type(error)), Client(server, timeout=DEADLINE) as client:
+                self.assertEqual(type(error).__name__, text_of(client.call_tool("take")))
+                self.assertRaises(RpcError, client.read_resource, "x://a")
 
     def test_a_content_block_that_a_revision_does_not_have_becomes_text(self) -> None:
         """MUST: A message of a prompt has a single content block. [tools.content.binary]
@@ -3864,6 +3891,15 @@ class SchemaPoint(Place):  # inherits x: int and y: int = 0
     tags: List[str] = dataclasses.field(default_factory=list)
 
 
+@dataclasses.dataclass
+class SchemaSquare:
+    side: int
+    area: int = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.area = self.side ** 2
+
+
 SchemaOptions = TypedDict("SchemaOptions", {
     "deep": Annotated[bool, "how deep"], "at": SchemaPoint}, total=False)
 SchemaTotal = TypedDict("SchemaTotal", {"a": int, "b": "typing.NotRequired[int]"})
@@ -4073,6 +4109,17 @@ class TestHints(unittest.TestCase):
                         timeout=DEADLINE) as client:
                     self.assertEqual(answer, text_of(client.call_tool("ask")))
         self.assertEqual([{"x", "y"}] * 4, forms)
+
+    def test_a_field_that_its_class_computes_is_part_of_a_result(self) -> None:
+        """An argument with this hint may have it, too, but it has no effect."""
+        for given in {"side": 2}, {"side": 2, "area": 5}:
+            _, result = self.use(hinted(
+                lambda it: it, it=SchemaSquare, **{"return": SchemaSquare}), {"it": given})
+            self.assertEqual({"side": 2, "area": 4}, result["structuredContent"])
+
+    def test_a_cast_that_fails_leaves_the_value_to_the_next_alternative(self) -> None:
+        _, result = self.use(hinted(lambda it: repr(it), it=Union[decimal.Decimal, str]), {"it": "x"})
+        self.assertEqual("'x'", text_of(result))
 
     def test_a_docstring_describes_a_tool_and_its_args_section_the_parameters(self) -> None:
         """A text in Annotated, and a name and a description for the decorator, have priority."""
@@ -4748,6 +4795,38 @@ class TestInProcess(unittest.TestCase):
         client = Client(server, **{"timeout": DEADLINE, **options})
         self.addCleanup(client.close)
         return client.connect()
+
+    def test_the_timeout_of_a_call_includes_the_time_that_the_user_takes(self) -> None:
+        for revision in LEGACY[-1], MODERN:
+            answers = threading.Event()
+            self.addCleanup(answers.set)
+            with self.subTest(revision):
+                client = self.client(
+                    fixture_server(), protocol_version=revision,
+                    on_elicit=lambda params: answers.wait(DEADLINE) and {"action": "decline"})
+                began = time.monotonic()
+                self.assertRaises(
+                    RequestTimeout, client.call_tool, "ask", {"text": "?"}, timeout=0.1)
+                self.assertLess(time.monotonic() - began, DEADLINE / 2)
+                answers.set()
+
+    def test_control_c_cancels_the_call_that_waits(self) -> None:
+        for revision in LEGACY[-1], MODERN:
+            server, cancelled = Server("s", "1"), threading.Event()
+
+            @server.tool
+            def stop(context: Context) -> None:
+                os.kill(os.getpid(), signal.SIGINT)  # the main thread waits for the result
+                began = time.monotonic()
+                while not context.cancelled and time.monotonic() - began < DEADLINE:
+                    os.sched_yield()
+                if context.cancelled:
+                    cancelled.set()
+
+            with self.subTest(revision):
+                client = self.client(server, protocol_version=revision)
+                self.assertRaises(KeyboardInterrupt, client.call_tool, "stop")
+                self.assertTrue(cancelled.wait(DEADLINE))
 
     def test_a_client_works_after_an_interrupt_at_any_line_of_a_call(self) -> None:
         server = Server("s", "1")
