@@ -25,6 +25,8 @@ check: $(TOOLS)  ## types, lint, branch coverage, the official schemas
 		mcp_ref.py examples/*.py examples/embed/*.py examples/http/http_*.py examples/tools/wiretap.py examples/tools/cli.py examples/tools/hosts.py examples/tools/every_hint.py \
 		examples/tools/judge*.py examples/tools/line_checker.py examples/tools/faulty_server.py \
 		examples/steps/[1-8]_*.py examples/steps/appendix_batches.py
+	for platform in win32 darwin; do \
+		$(TOOLS)/bin/mypy --strict --python-version 3.9 --platform $$platform mcp_ref.py || exit 1; done
 	$(TOOLS)/bin/pyright --pythonversion 3.9 mcp_ref.py
 	$(TOOLS)/bin/ruff check --select E4,E7,E9,F,W --line-length 100 --per-file-ignores mcp_ref.py:E402 mcp_ref.py test_mcp_ref.py examples .ci
 	$(TOOLS)/bin/ruff check --select SLF001 test_mcp_ref.py .ci/test_*.py examples/test_*.py examples/*/test_*.py

@@ -238,7 +238,7 @@ before each step.
         # A shell makes its background processes ignore SIGINT, and a child would inherit that.
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
             signal.SIGINT, signal.default_int_handler))
-        slow = "import os, sys\nos.write(2, b'here'), sys.stdin.read()"
+        slow = "import os, sys\nsys.stdin.readline(), os.write(2, b'here'), sys.stdin.read()"
         child = self.start("inspect", "--", sys.executable, "-c", slow)
         self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
         child.send_signal(signal.SIGINT)
