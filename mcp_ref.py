@@ -2815,8 +2815,7 @@ def replace_handlers(signals: list[int]) -> dict[int, Any]:
     """Let SIGINT and SIGTERM raise Interrupted. Return the handlers so far.
 
     Even a handler that ignores the signal is replaced: a shell starts programs in the
-    background with SIGINT ignored. A handler that a C library has set is kept. Only the
-    main thread can set handlers."""
+    background with SIGINT ignored. Only the main thread can set handlers."""
     def stop(number: int, frame: Any) -> None:
         signals.append(number)
         if len(signals) > 1:  # after the first one, something hangs
@@ -3651,7 +3650,7 @@ class Client:
     _new_session: ClientSession | None = None
     _session: ClientSession | None = None
 
-    def __init__(self, server: Sequence[str] | Server | Transport,
+    def __init__(self, server: Sequence[str | os.PathLike[str]] | Server | Transport,
                  env: dict[str, str] | None = None,
                  cwd: str | os.PathLike[str] | None = None, timeout: float = 30.0,
                  protocol_version: str | None = None,

@@ -4115,7 +4115,8 @@ class TestHints(unittest.TestCase):
             self.assertEqual({"side": 2, "area": 4}, result["structuredContent"])
 
     def test_a_cast_that_fails_leaves_the_value_to_the_next_alternative(self) -> None:
-        _, result = self.use(hinted(lambda it: repr(it), it=Union[decimal.Decimal, str]), {"it": "x"})
+        hint = Union[decimal.Decimal, str]
+        _, result = self.use(hinted(lambda it: repr(it), it=hint), {"it": "x"})
         self.assertEqual("'x'", text_of(result))
 
     def test_a_docstring_describes_a_tool_and_its_args_section_the_parameters(self) -> None:
@@ -4947,7 +4948,7 @@ class TestClientProcess(unittest.TestCase):
                              ("os.write(1, b'{\"half'); os._exit(7)", "7"),
                              (CLIENT_GRANDCHILD + "; os._exit(7)", "7"),
                              ("os.close(1); signal.pause()", "")):
-            with self.subTest(code), self.spawn() as client:
+            with self.subTest(code), self.spawn(close_timeout=0.6) as client:
                 pending = client.start("tools/call", {"name": "pass"})
                 self.assertRaisesRegex(ConnectionClosed, status, client.call_tool, code)
                 self.assertRaisesRegex(ConnectionClosed, status, pending.result, DEADLINE)
