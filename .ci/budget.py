@@ -25,7 +25,7 @@ BOUNDS: dict[str, tuple[float, float]] = {  # figure: the lowest and the highest
     "nodes per line of code": (0, 5.6),
     "doc share of the lines, per cent": (22, 30),
     "longest chain of classes": (0, 3),
-    "lines": (0, 4_530),
+    "lines": (0, 4_540),
     "lines of the longest function": (0, 50),
     "conditional expressions per 100 lines": (0, 2.0),
     "lambdas per 100 lines": (0, 1.0),
