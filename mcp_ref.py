@@ -1045,8 +1045,11 @@ class Peer:
 
     def put_notification(self, method: str, params: Params,
                          about: IncomingRequest | None) -> None:
-        """Do the same as notify(), but write nothing yet."""
+        """Do the same as notify(), but write nothing yet. A process that a tool has
+        forked shares the connection, and must not write to it."""
         line = encode(build_message(method, params))
+        if os.getpid() != self._process:
+            return
         with self._lock:
             if self.writer.waiting <= self.bounds.line and (
                     about is None or self.is_open(about)):
@@ -1078,7 +1081,8 @@ class Peer:
             if self.closed is not None:
                 # Each call raises the same exception, without earlier tracebacks.
                 raise self.closed.with_traceback(None)
-            if about is not None and not self.is_open(about):
+            if os.getpid() != self._process or (
+                    about is not None and not self.is_open(about)):
                 raise RequestCancelled("the request that needs it is over")
             if len(self._pending) + len(requests) > self.bounds.pending or (
                     self.writer.waiting > self.bounds.line):
@@ -2862,7 +2866,7 @@ class StandardStreams:
         null = os.open(os.devnull, os.O_RDWR)
         while null <= 2:
             null = os.open(os.devnull, os.O_RDWR)
-        self._process = os.getpid()
+        self._is_taken = True
         self.stdin = os.dup(0)
         self._stdout = os.dup(1)
         if sys.platform == "win32":
@@ -2875,9 +2879,8 @@ class StandardStreams:
         os.close(null)
 
     def send(self, line: bytes) -> None:
-        """Write a line to the real stdout. A process that a tool has forked shares this
-        descriptor, and must not write to it."""
-        if os.getpid() == self._process:
+        """Write a line to the real stdout, until restore()."""
+        if self._is_taken:
             write_line(self._stdout, line)
 
     def restore(self) -> None:
@@ -2888,7 +2891,7 @@ class StandardStreams:
             pass
         os.dup2(self.stdin, 0)
         os.dup2(self._stdout, 1)
-        self._process = 0  # what is sent from now on goes nowhere
+        self._is_taken = False
         os.close(self._stdout)  # stdin stays open, as a thread may still be reading it
 
 
