@@ -895,12 +895,12 @@ class Peer:
             outcome: Any = None
             try:
                 outcome = handler()
-                if os.getpid() != self._process:  # a copy that a tool has forked has
-                    os._exit(0)  # returned from the tool, and must not go on here
             except Interrupted:
                 raise
             except BaseException as error:  # SystemExit as well: the server goes on
                 outcome = error
+            if os.getpid() != self._process:  # a copy that a tool has forked has left
+                os._exit(0)  # the tool, and must not go on here
             self.respond(request, outcome)
         if request.cancelled:
             with self._lock:
@@ -3984,7 +3984,7 @@ class Deadline:
 
     def left(self) -> float:
         """Return the seconds that are left, at least 0."""
-        return max(self._end - time.monotonic(), 0)
+        return min(max(self._end - time.monotonic(), 0), threading.TIMEOUT_MAX)
 
     def put_off(self) -> None:
         """Start the timeout anew, because there was progress."""
