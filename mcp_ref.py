@@ -739,7 +739,7 @@ class BatchReply(Reply):
         return self._reply.lines_for(batch)
 
 
-# What admit() says about a request.
+# The outcomes of admit().
 RUN = "a job computes its response"
 DONE = "it was answered, or gets no response"
 OPEN = "its response comes later"
@@ -2275,7 +2275,7 @@ class Server:
         self.bounds = bounds
         self.state_key = state_key or os.urandom(32)
         self._lock = threading.Lock()  # guards all that follows
-        # What is offered may change at any time, on any thread. Readers do without the
+        # The offer may change at any time, on any thread. Readers do without the
         # lock, because each change replaces a table by a new one.
         self.capabilities: Json = present(
             logging={}, extensions=checked_extensions(extensions))
@@ -2671,7 +2671,7 @@ class ReadingPool(Pool):
 
     def _next_job(self, peer: Peer, lines: Iterator[bytes]) -> Run | None:
         """Read a line, and return what has to run for it; None at the end of the input.
-        The caller has the turn. What runs may block, because it writes lines."""
+        The caller has the turn. The job may block, because it writes lines."""
         if peer.writer.waiting > peer.bounds.line:
             peer.writer.wait_for_room(peer.bounds.line)
         line = next(lines, None)
