@@ -112,6 +112,7 @@ from __future__ import annotations
 
 import binascii
 import collections
+import contextvars
 import enum
 import itertools
 import json
@@ -320,10 +321,32 @@ def readable_id(message: Any) -> str | int | None:
 def encode(message: Any) -> bytes:
     """Return a message, or a list of messages, as one line of ASCII without newline.
 
+    Half of a surrogate pair, as in a file name that is not UTF-8, becomes "?", because
+    many parsers refuse the whole line. An id does not change.
     Raises TypeError, ValueError or RecursionError if the message holds something that
     JSON cannot express, such as a set, NaN, or a list that contains itself.
     """
-    return _to_json(message).encode("ascii")
+    line = _to_json(message)
+    if "\\ud" in line:  # half of a pair, or a whole one
+        line = _to_json(without_halves(message, ("id",)))
+    return line.encode("ascii")
+
+
+ECHOED = ("requestId", "progressToken", "cursor", "requestState")
+
+
+def without_halves(value: Any, echoed: Sequence[str] = ECHOED) -> Any:
+    """Replace each half of a surrogate pair, except in what the other side has sent."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, (list, tuple)):
+        return [without_halves(item, echoed) for item in value]
+    if not isinstance(value, dict):
+        return value
+    copy = {}
+    for name, item in value.items():
+        copy[without_halves(name)] = item if name in echoed else without_halves(item)
+    return copy
 
 
 def present(**members: Any) -> Json:
@@ -331,14 +354,13 @@ def present(**members: Any) -> Json:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def response_line(rid: str | int | None, outcome: Any, null_id: bool = True,
-                  name: str = "") -> bytes:
+def response_line(rid: str | int | None, outcome: Any, null_id: bool = True) -> bytes:
     """Return the line of a response. outcome is the result or an exception.
 
     rid is None if the id of the request could not be read. Then the response has the id
     null or, if null_id is false, no id. Only RpcError and ToolError are meant for the
-    other side. The text of any other exception may name paths or secrets, so it goes to
-    the log, where `name` stands for the request. (Tools differ: see _tools_call().)
+    other side. The text of any other exception may name paths or secrets. (Tools
+    differ: see _tools_call().) Raises what encode() raises.
     """
     message: Json = {"jsonrpc": "2.0"}
     if rid is not None or null_id:
@@ -348,26 +370,36 @@ def response_line(rid: str | int | None, outcome: Any, null_id: bool = True,
         if isinstance(error, ToolError):
             error = RpcError(INTERNAL_ERROR, reason_of(error))
         elif not isinstance(error, RpcError):
-            warn("%s failed", name, error=error)
             error = RpcError(INTERNAL_ERROR, "Internal error")
         message["error"] = present(
             code=error.code, message=error.message, data=error.data)
     else:
         message["result"] = outcome
-    try:
-        return encode(message)
-    except Exception as error:  # the result, or the data of the error, is not JSON
-        return response_line(rid, error, null_id, name)
+    return encode(message)
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the text of an exception of the author, or else the name of its type."""
-    text = ""
-    try:
-        text = str(error)
-    except Exception:  # its own __str__ has failed
-        pass
-    return text or type(error).__name__
+    """Return the text of an exception of the author, or else the name of its type. The
+    texts of an ExceptionGroup are joined."""
+    reasons = []
+    for one in members_of(error):
+        reason = ""
+        try:
+            reason = str(one)
+        except Exception:  # its own __str__ has failed
+            pass
+        if type(one) is KeyError and reason:  # its text is the key alone
+            reason = f"KeyError: {reason}"
+        reasons.append(reason or type(one).__name__)
+    return "; ".join(reasons)
+
+
+def members_of(error: BaseException) -> list[BaseException]:
+    """Return the exceptions in an ExceptionGroup, however deep; or else the error."""
+    parts = getattr(error, "exceptions", None)
+    if not isinstance(parts, tuple):  # not a group, which Python has since 3.11
+        return [error]
+    return [one for part in parts for one in members_of(part)]
 
 
 def build_message(method: str, params: Params, **members: Any) -> Json:
@@ -415,7 +447,8 @@ class Revision(NamedTuple):
     unknown_resource: int = RESOURCE_NOT_FOUND  # error code
     # The Python types that structuredContent may have; (object,) allows all of them.
     structured: tuple[type, ...] = ()
-    elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
+    # The modes that exist: "form", "url"; and "list", if a field may hold a list.
+    elicitation: tuple[str, ...] = ()
     # Params of requests for input that any client accepts in this revision. In other
     # revisions, the client has to declare a part of a capability (InputMethod.parts).
     free_params: tuple[str, ...] = ("includeContext",)
@@ -442,10 +475,10 @@ REVISIONS = {row.version: row for row in (
     Revision("2025-06-18", structured=(dict,), elicitation=("form",),
              missing_members=("icons",)),
     Revision("2025-11-25", null_id=False, tool_errors=True, structured=(dict,),
-             elicitation=("form", "url"), free_params=()),
+             elicitation=("form", "url", "list"), free_params=()),
     Revision("2026-07-28", modern=True, null_id=False, tool_errors=True,
              unknown_resource=INVALID_PARAMS, structured=(object,),
-             elicitation=("form", "url"), free_params=(),
+             elicitation=("form", "url", "list"), free_params=(),
              missing_methods=("initialize", "ping", "logging/setLevel",
                               "resources/subscribe", "resources/unsubscribe")))}
 
@@ -711,11 +744,12 @@ class Reply:
         self.send = send
         self._ends = ends
 
-    def lines_for(self, response: bytes | None) -> list[bytes | None]:
-        """Return what to send after the answer to one message: its response, or None if
-        it gets no response."""
-        lines: list[bytes | None] = [] if response is None else [response]
-        return [*lines, None] if self._ends else lines
+    def answer(self, writer: LineWriter, response: bytes | None) -> None:
+        """Send the answer to one message: its response, or None if it gets none."""
+        if response is not None:
+            writer.put(self.send, response)
+        if self._ends:
+            writer.put(self.send, None)
 
 
 class BatchReply(Reply):
@@ -728,15 +762,15 @@ class BatchReply(Reply):
         self._missing = messages  # those without an answer so far
         self._responses: list[bytes] = []
 
-    def lines_for(self, response: bytes | None) -> list[bytes | None]:
+    def answer(self, writer: LineWriter, response: bytes | None) -> None:
         with self._lock:
             self._missing -= 1
             if response is not None:
                 self._responses.append(response)
-            if self._missing > 0:
-                return []
-        batch = b"[" + b",".join(self._responses) + b"]" if self._responses else None
-        return self._reply.lines_for(batch)
+            is_complete = self._missing == 0
+        if is_complete:
+            batch = b"[" + b",".join(self._responses) + b"]"
+            self._reply.answer(writer, batch if self._responses else None)
 
 
 # The outcomes of admit().
@@ -749,8 +783,8 @@ class IncomingRequest:
     """A request from the other side, from its arrival to its response."""
 
     cancelled = False  # True: the other side no longer wants a response
-    has_job = False  # a job waits or runs
     handler: Run | None = None  # computes the result, in a job
+    report: Run | None = None  # logs a failure, after the response is written
     outgoing: tuple[PendingRequest, ...] = ()  # sent by this side to serve it
 
     def __init__(self, message: Json, reply: Reply) -> None:
@@ -765,7 +799,7 @@ class Peer:
 
     send(line) writes one line, given without its newline. One thread at a time calls
     it, and it may block. An exception means that the other side is gone.
-    start(job) runs a job soon, on another thread.
+    start(job) runs a job soon, on another thread. It must not raise.
     methods maps the names of methods to functions, which get the params by position or
     by name. An exception of a function becomes an error response.
     `bounds` limits what the other side can use up. `ids` yields the ids for the
@@ -776,7 +810,7 @@ class Peer:
     the end. MCP's own peers are subclasses.
     """
 
-    def __init__(self, send: Send, start: Start = spawn,
+    def __init__(self, send: Send, start: Start = spawn_or_run,
                  methods: dict[str, Code] | None = None,
                  bounds: Bounds = Bounds(), ids: Iterator[int] | None = None,
                  trace: Trace | None = None,
@@ -794,9 +828,8 @@ class Peer:
         self._reply = Reply(send)
         self._incoming: dict[str | int, IncomingRequest] = {}  # without a response yet
         self._pending: dict[str | int, PendingRequest] = {}  # without a response yet
-        self._abandoned = 0  # jobs of cancelled requests that have not ended
         self._complaints = 0
-        self._process = os.getpid()
+        self._context = contextvars.copy_context()  # each job runs in a copy of it
 
     # How a request is served, from its line to its response.
 
@@ -809,7 +842,7 @@ class Peer:
         function that gets the lines about this line, and None at their end."""
         request = self.take(line, send)
         if request is not None:
-            self._start_job(request)
+            self._start(partial(self.run, request))
         self.writer.flush()
         self.writer.wait_for_room(self.bounds.line)
 
@@ -832,19 +865,13 @@ class Peer:
             for one in message:
                 request = self._take_message(one, batch)
                 if request is not None:
-                    self._start_job(request)
+                    self._start(partial(self.run, request))
         except RpcError as error:
             self.refuse(line, error, reply)
         except Exception as error:
             # A defect in this file must not end the session. It costs this line only.
             warn("a line was lost", error=error)
         return None
-
-    def _start_job(self, request: IncomingRequest) -> None:
-        try:
-            self._start(partial(self.run, request))
-        except RuntimeError:  # no thread can be started now
-            self.run(request)
 
     def _take_message(self, message: Any, reply: Reply) -> IncomingRequest | None:
         """Act on one message. Return the request if it needs a job."""
@@ -863,14 +890,14 @@ class Peer:
             except BaseException as error:  # SystemExit as well
                 self.complain("the notification %.80r failed", message["method"],
                               error=error)
-        self._answer(reply, None)
+        reply.answer(self.writer, None)
         return None
 
     def _take_request(self, message: Json, reply: Reply) -> IncomingRequest | None:
         request = IncomingRequest(message, reply)
         with self._lock:
             known = self._incoming.setdefault(request.request_id, request)
-            count = len(self._incoming) + self._abandoned
+            count = len(self._incoming)
         if known is not request:
             self.refuse(message, RpcError(
                 INVALID_REQUEST, "Invalid request: the id is in use"), reply)
@@ -879,7 +906,6 @@ class Peer:
             if count > self.bounds.requests:
                 raise RpcError(TOO_MANY, "Too many requests in flight")
             if self.admit(request) is RUN:
-                request.has_job = True
                 return request
         except Exception as error:
             self.respond(request, error)
@@ -891,41 +917,42 @@ class Peer:
             self.writer.wait_for_room(self.bounds.line)
         handler = request.handler
         request.handler = None  # it refers to the request, and would keep it alive
-        if handler is not None:  # otherwise it was cancelled
-            outcome: Any = None
-            try:
-                outcome = handler()
-            except Interrupted:
-                raise
-            except BaseException as error:  # SystemExit as well: the server goes on
-                outcome = error
-            if os.getpid() != self._process:  # a copy that a tool has forked has left
-                os._exit(0)  # the tool, and must not go on here
-            self.respond(request, outcome)
-        if request.cancelled:
-            with self._lock:
-                self._abandoned -= 1
+        if handler is None:  # it was cancelled
+            return
+        outcome: Any = None
+        try:
+            outcome = self._context.copy().run(handler)
+        except Interrupted:
+            raise
+        except BaseException as error:  # SystemExit as well: the server goes on
+            outcome = error
+        self.respond(request, outcome)
         self.writer.flush()
+        if request.report is not None:
+            request.report()
 
     def respond(self, request: IncomingRequest, outcome: Any) -> None:
         """Answer with a result or an exception, but write nothing yet. This has no
         effect on a request that was answered or cancelled before."""
         rid = request.request_id
-        line = response_line(rid, outcome, name=request.method)
+        try:
+            line = response_line(rid, outcome)
+        except Exception as error:  # the result, or the data of an error, is not JSON
+            outcome = error
+            line = response_line(rid, error)
+        if isinstance(outcome, BaseException):
+            if not isinstance(outcome, (RpcError, ToolError)):
+                request.report = partial(
+                    warn, "%s failed", request.method, error=outcome)
         with self._lock:
             if self._incoming.get(rid) is request:
                 del self._incoming[rid]
-                self._answer(request.reply, line)
+                request.reply.answer(self.writer, line)
 
     def is_open(self, request: IncomingRequest) -> bool:
         """Tell whether a request still waits for its response."""
         with self._lock:
             return self._incoming.get(request.request_id) is request
-
-    def _answer(self, reply: Reply, response: bytes | None) -> None:
-        """Send the response to a message along its way back; None: it gets none."""
-        for line in reply.lines_for(response):
-            self.writer.put(reply.send, line)
 
     def _write(self, send: Send, line: bytes | None) -> None:
         """Write one line. If the connection is broken, nothing can be answered."""
@@ -980,7 +1007,7 @@ class Peer:
 
     def refuse(self, message: Any, error: RpcError, reply: Reply) -> None:
         """Answer a line or a message that is not valid."""
-        self._answer(reply, response_line(
+        reply.answer(self.writer, response_line(
             readable_id(message), error, self.has_null_id()))
 
     def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
@@ -1019,11 +1046,8 @@ class Peer:
             if request is None:
                 return
             request.cancelled = True
-            if request.has_job:
-                self._abandoned += 1
             request.handler = None  # a job that waits need not keep the params
-            request.params = None
-            self._answer(request.reply, None)
+            request.reply.answer(self.writer, None)
         for pending in request.outgoing:
             self.give_up(pending, RequestCancelled(
                 "the request that needed it was cancelled"))
@@ -1045,11 +1069,8 @@ class Peer:
 
     def put_notification(self, method: str, params: Params,
                          about: IncomingRequest | None) -> None:
-        """Do the same as notify(), but write nothing yet. A process that a tool has
-        forked shares the connection, and must not write to it."""
+        """Do the same as notify(), but write nothing yet."""
         line = encode(build_message(method, params))
-        if os.getpid() != self._process:
-            return
         with self._lock:
             if self.writer.waiting <= self.bounds.line and (
                     about is None or self.is_open(about)):
@@ -1081,8 +1102,7 @@ class Peer:
             if self.closed is not None:
                 # Each call raises the same exception, without earlier tracebacks.
                 raise self.closed.with_traceback(None)
-            if os.getpid() != self._process or (
-                    about is not None and not self.is_open(about)):
+            if about is not None and not self.is_open(about):
                 raise RequestCancelled("the request that needs it is over")
             if len(self._pending) + len(requests) > self.bounds.pending or (
                     self.writer.waiting > self.bounds.line):
@@ -1229,20 +1249,20 @@ class ServerSession(McpPeer):
     that the handshake agreed on. A modern request brings its own.
     """
 
-    def __init__(self, server: Server, send: Send, start: Start,
-                 on_close: Callable[[ServerSession], Any]) -> None:
+    def __init__(self, server: Server, send: Send, start: Start) -> None:
         # With workers=0, jobs run on the main thread, where a signal could cut a line.
         # So another thread writes.
         super().__init__(send, start, bounds=server.bounds, trace=server.trace,
                          may_block=server.workers > 0)
         self.server = server
-        self._on_close = on_close
         self.state = NEW
         # Facts that the client has sent about itself in the handshake, under the names
         # of _meta. Jobs on other threads read this dict, so it is never changed, but
         # replaced by a new one.
         self.client_meta: Json = {META_LEVEL: "info"}
-        self.subscriptions = Subscriptions(self)
+        self.declared: set[str] = set()  # the capabilities, in the handshake
+        self._uris: set[str] = set()  # by resources/subscribe
+        self._streams: list[tuple[IncomingRequest, Json]] = []  # what each may hear
 
     def admit(self, request: IncomingRequest) -> str:
         """Check revision, method, lifecycle and params, in this order.
@@ -1252,34 +1272,38 @@ class ServerSession(McpPeer):
         this runs on the thread that reads, so the result of initialize holds for the
         very next line. Only a request that runs code of the author needs a job.
         """
+        method = request.method
         params = {} if request.params is None else request.params
         if type(params) is not dict:
             raise RpcError(INVALID_PARAMS, "params is not an object")
-        meta = params.pop("_meta", None)
-        if meta is None:
-            meta = {}
+        if None in params.values():  # null stands for a member that is absent
+            params = present(**params)
+        meta = params.pop("_meta", {})
         if type(meta) is not dict:
             raise RpcError(INVALID_PARAMS, "params._meta is not an object")
-        route = self.server.routes.get(request.method)
+        route = self.server.routes.get(method)
         if route is not None and route.rules.capability not in self.server.capabilities:
             route = None
-        row = self._row_of(request.method, meta, route)
-        if route is None or request.method in row.missing_methods:
-            raise RpcError(METHOD_NOT_FOUND,
-                           f"Method not found: {request.method[:80]!r}")
+        # A request that names a version in _meta is modern. For any other request, the
+        # handshake counts.
+        row = self.row
+        if META_VERSION in meta:
+            row = revision_of(meta)
+        elif self.state == NEW and route and method not in ("initialize", "ping"):
+            raise RpcError(INVALID_PARAMS, "Send initialize first, then notifications/"
+                           f"initialized. Or put into _meta: {META_VERSION} and "
+                           f"{META_CAPABILITIES}")
+        if route is None or method in row.missing_methods:
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")
         state = self.state
         if row.modern:
             if isinstance(request.reply, BatchReply):
                 raise RpcError(INVALID_REQUEST, "A batch cannot hold modern requests")
-        elif state != READY or request.method in HANDSHAKE:
-            state = next_state(state, request.method)
-        if route.params.fault_in(params, "params") is not None:
-            # null stands for a member that is absent.
-            params = {name: value for name, value in params.items()
-                      if value is not None}
-            fault = route.params.fault_in(params, "params")
-            if fault is not None:
-                raise RpcError(INVALID_PARAMS, fault)
+        elif state != READY or method in HANDSHAKE:
+            state = next_state(state, method)
+        fault = route.params.fault_in(params, "params")
+        if fault is not None:
+            raise RpcError(INVALID_PARAMS, fault)
         context = Context(self, request, route, row, params, meta)
         if route.rules.runs_code:
             handler = run_modern if row.modern else route.handler
@@ -1292,31 +1316,82 @@ class ServerSession(McpPeer):
         self.respond(request, complete_result(context, result))
         return DONE
 
-    def _row_of(self, method: str, meta: Json, route: Route | None) -> Revision:
-        """Return the revision of a request. It decides the era.
-
-        A request that names a version in _meta is modern. For any other request the
-        handshake counts. Before the handshake, only initialize and ping may come.
-        """
-        if META_VERSION in meta:
-            return revision_of(meta)
-        if (self.state == NEW and route is not None
-                and method not in ("initialize", "ping")):
-            raise RpcError(INVALID_PARAMS, "Send initialize first, then notifications/"
-                           f"initialized. Or put into _meta: {META_VERSION} and "
-                           f"{META_CAPABILITIES}")
-        return self.row
-
     def handle_notification(self, method: str, params: Params) -> None:
         """Act on the notifications that a server knows; others have no effect."""
         if method == "notifications/initialized":
             self.state = next_state(self.state, method)
         super().handle_notification(method, params)
 
+    # Changes that the client wants to hear of. A legacy client hears of a changed list
+    # if the server has declared that in the handshake, and of a changed resource if it
+    # has subscribed to the URI. A modern client sends subscriptions/listen with a
+    # filter. That request stays open until it is cancelled or the connection ends, and
+    # notifications about it carry its id.
+
+    def subscribe(self, uri: str, is_wanted: bool) -> None:
+        """Begin or end the subscription of a legacy client to a resource."""
+        uri = normal_uri(uri)
+        with self._lock:
+            self._uris.discard(uri)
+            if is_wanted:
+                self._check_room()
+                self._uris.add(uri)
+
+    def open_stream(self, request: IncomingRequest, asked: Json) -> None:
+        """Grant what the server offers. [2026-07-28 basic/patterns/subscriptions]"""
+        offered = self.server.capabilities
+        granted = {
+            member: asked[member] for method, member in CHANGES.items()
+            if asked.get(member) and method.split("/")[1] in offered}
+        with self._lock:
+            self._check_room()
+            # The acknowledgement has to be the first notification of the stream.
+            self.put_notification("notifications/subscriptions/acknowledged", {
+                "notifications": granted,
+                "_meta": {META_SUBSCRIPTION: request.request_id}}, request)
+            self._streams.append((request, granted))
+
+    def _check_room(self) -> None:
+        """Refuse further subscriptions if there are too many. Caller holds the lock."""
+        self._streams = [one for one in self._streams if self.is_open(one[0])]
+        if len(self._uris) + len(self._streams) >= self.bounds.subscriptions:
+            raise RpcError(TOO_MANY, "Too many subscriptions")
+
+    def publish(self, method: str, params: Json) -> None:
+        """Notify the client of a change, if it wants to hear of it. This does not block.
+
+        params has the uri of a resource that has changed; for a list it is empty.
+        """
+        uri = params and normal_uri(params["uri"])
+        capability = method.split("/")[1]  # "notifications/tools/list_changed": tools
+        with self._lock:
+            is_declared = self.state == READY and capability in self.declared
+            if is_declared and (not params or uri in self._uris):
+                self.put_notification(method, params or None, None)
+            for request, granted in self._streams:
+                wish = granted.get(CHANGES[method])  # True, a list of URIs, or None
+                if wish is True or (wish and uri in map(normal_uri, wish)):
+                    meta = {META_SUBSCRIPTION: request.request_id}
+                    self.put_notification(method, {"_meta": meta, **params}, request)
+        self.writer.flush(may_block=False)
+
     def close(self, why: Exception | None = None) -> None:
-        """End the session. Requests that were received can still be answered."""
-        self.subscriptions.end()
-        self._on_close(self)
+        """End the session. Requests that were received can still be answered.
+
+        Each stream gets notifications/cancelled and then a response, because one page
+        of the specification demands the notification, and another page demands the
+        response.
+        """
+        self.server.sessions.discard(self)
+        with self._lock:
+            streams = self._streams
+            self._streams = []
+        for request, _ in streams:
+            rid = request.request_id
+            self.put_notification(
+                "notifications/cancelled", {"requestId": rid}, request)
+            self.respond(request, {"resultType": "complete", "_meta": {
+                META_SUBSCRIPTION: rid, META_SERVER: self.server.info}})
         super().close(why)
 
 
@@ -1409,30 +1484,39 @@ class Function:
     def parameters(self) -> list[str]:
         return list(self.input_schema.schema.get("properties", ()))
 
-    def call(self, context: Context, arguments: Json, name: str = "arguments",
-             repairs: bool = True) -> Any:
+    def call(self, context: Context, arguments: Json, name: str = "arguments") -> Any:
         """Check and cast arguments, run the function, and return its result as JSON
         values, or a Result. InvalidArguments has the faults; `name` stands for the
         arguments there."""
         fault = self.input_schema.fault_in(arguments, name)
-        if fault is not None and repairs:
+        if fault is not None:
             schema = self.input_schema.schema
             arguments = repaired(arguments, schema, schema)
-            if self.input_schema.fault_in(arguments, name) is None:
-                fault = None
+            fault = self.input_schema.fault_in(arguments, name)
         if fault is not None:
             raise InvalidArguments(INVALID_PARAMS, fault)
         try:
             members = self._cast(arguments)
-        except (ValueError, ArithmeticError) as error:  # Decimal raises the latter
+        except ValueError as error:
             raise InvalidArguments(INVALID_PARAMS, f"{name}: {error}") from None
         for context_name in self._context_names:
             members[context_name] = context
-        value = self._function(**members)
-        if type(value) is str:  # the most frequent result
-            return value
-        value = finished(value)
-        return Result(to_plain(value)) if isinstance(value, Result) else to_plain(value)
+        try:
+            return to_plain(self._function(**members))
+        except BaseException as error:
+            raise out_of_group(error)
+
+
+def out_of_group(error: BaseException) -> BaseException:
+    """Return the exception that stands for an ExceptionGroup. A question, or an error
+    for the client, must not be hidden in a group, and ToolErrors remain expected."""
+    members = members_of(error)
+    for one in members:
+        if len(members) == 1 or isinstance(one, (RpcError, InputRequired, Interrupted)):
+            return one
+    if all(isinstance(one, ToolError) for one in members):
+        return ToolError(reason_of(error))
+    return error
 
 
 def repaired(value: Any, schema: Any, root: Json) -> Any:
@@ -1446,7 +1530,7 @@ def repaired(value: Any, schema: Any, root: Json) -> Any:
         return value
     if type(value) is str:
         try:
-            return decode(value.encode())
+            return repaired(decode(value.encode()), schema, root)
         except (RpcError, UnicodeEncodeError):  # it is not JSON text
             return value
     if type(value) is list:
@@ -1455,25 +1539,18 @@ def repaired(value: Any, schema: Any, root: Json) -> Any:
         return value
     copy = {}
     for name, item in value.items():
-        wanted = schema.get("properties", {}).get(name, True)
-        is_needed = item is not None or name in schema.get("required", ())
+        wanted = schema.get("properties", {}).get(
+            name, schema.get("additionalProperties", True))
+        is_needed = item not in (None, "null") or name in schema.get("required", ())
         if is_needed or fault_in(item, wanted, root=root) is None:
             copy[name] = repaired(item, wanted, root)
     return copy
 
 
-def finished(value: Any) -> Any:
-    """Return a value. If it is the coroutine of an async function, run it first."""
-    if isinstance(value, types.CoroutineType):
-        import asyncio  # 20 ms, and few functions are async
-
-        value = asyncio.run(value)
-    return value
-
-
-# The types of content blocks, with the member that each must have.
-BLOCKS = {"text": "text", "image": "data", "resource": "resource", "audio": "data",
-          "resource_link": "uri"}
+# The types of content blocks, with the members that each must have, and their types.
+BLOCKS = {"text": {"text": str}, "image": {"data": str, "mimeType": str},
+          "audio": {"data": str, "mimeType": str}, "resource": {"resource": dict},
+          "resource_link": {"uri": str}}
 
 
 def text(value: Any) -> Json:
@@ -1502,8 +1579,11 @@ def base64(data: bytes) -> str:
 
 def is_block(value: Any) -> bool:
     """Tell whether a value is a content block: it has a type that is in BLOCKS, and the
-    member that this type must have."""
-    return type(value) is dict and BLOCKS.get(str(value.get("type")), ...) in value
+    members that this type must have."""
+    if type(value) is not dict or value.get("type") not in list(BLOCKS):
+        return False
+    return all(isinstance(value.get(name), kind)
+               for name, kind in BLOCKS[value["type"]].items())
 
 
 def is_content(value: Any) -> bool:
@@ -1547,12 +1627,11 @@ def result_of_tool(output_schema: Schema | None, value: Any, row: Revision) -> J
             content += to_content(item, row)
         has_data = "structuredContent" in result
         value = result.pop("structuredContent", None)
-        wraps = False
     else:
         content = to_content(value, row)
         has_data = output_schema is not None or not is_content(value)
-        wraps = type(value) is not dict
     result["content"] = content
+    wraps = type(value) is not dict
     if output_schema is not None and not result.get("isError"):
         fault = output_schema.fault_in(value, "structuredContent")
         if fault is not None:
@@ -1577,10 +1656,23 @@ def listed_definition(row: Revision, kind: str, one: Registration) -> Json:
     known = row.known_members(kind, one.definition)
     schema = known.get("outputSchema", {"type": "object"})
     if row.structured == (dict,) and is_wrapped(schema):
-        definitions = {word: schema[word] for word in ("$defs", "definitions")
-                       if word in schema}  # a $ref looks for them at the root
-        known["outputSchema"] = {**shape("result", result=schema), **definitions}
+        known["outputSchema"] = shape("result", result=moved(schema))
     return known
+
+
+def moved(part: Any) -> Any:
+    """Return a schema whose references point to its new place, {"result": ...}."""
+    if isinstance(part, list):
+        return [moved(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    copy = {}
+    for word, argument in part.items():
+        if word == "$ref" and isinstance(argument, str):
+            copy[word] = "#/properties/result" + argument[1:]
+        else:  # enum and const hold data
+            copy[word] = argument if word in ("enum", "const") else moved(argument)
+    return copy
 
 
 # --- The context of a request, and asking ---------------------------------------------
@@ -1592,7 +1684,8 @@ def listed_definition(row: Revision, kind: str, one: Registration) -> Json:
 INPUT_TIMEOUT = 600.0  # seconds that a user may take for one input
 PROGRESS_BURST = 50  # so many reports of a request are sent without delay
 PROGRESS_PAUSE = 0.02  # seconds; after the burst, a report that comes sooner is dropped
-
+PROGRESS_SHAPE = shape("progress", progress="number", total="number", message="string")
+LOG_SHAPE = shape("level", level={"enum": LOG_LEVELS}, logger="string")
 
 ABSOLUTE_URI = "^[A-Za-z][A-Za-z0-9+.-]*:."  # [RFC 3986 3.1]
 
@@ -1625,11 +1718,12 @@ INPUT_METHODS = {
             url={"type": "string", "pattern": ABSOLUTE_URI},
             requestedSchema=shape(  # a form is flat; an array is a choice of values
                 "type properties", type={"const": "object"}, properties={
-                    "type": "object", "additionalProperties": shape("type", type={
-                        "enum": ["string", "number", "integer", "boolean", "array"],
-                    })})),
+                    "type": "object", "additionalProperties": shape(
+                        "type", items={"anyOf": [shape("enum"), shape("anyOf")]}, type={
+                            "enum": ["string", "number", "integer", "boolean",
+                                     "array"]})})),
         result=shape("action", action={"enum": ["accept", "decline", "cancel"]},
-                     content="object"))}
+                     content={"type": ["object", "null"]}))}
 
 
 class Context:
@@ -1639,10 +1733,10 @@ class Context:
     """
 
     responses: Json | None = None  # by key, of a modern request that may ask
-    _inputs = 0  # how many inputs the function has asked for
-    _reports = 0  # how many reports of progress were sent
     _last_progress = float("-inf")  # any number exceeds it
-    _last_report = 0.0  # the time of the last report
+    _last_report = 0.0  # its time
+    _reports = 0  # how many were sent
+    _keys: tuple[str, ...] = ()  # of the inputs that the function has asked for
 
     def __init__(self, session: ServerSession, request: IncomingRequest, route: Route,
                  row: Revision, params: Json, meta: Json) -> None:
@@ -1668,18 +1762,28 @@ class Context:
 
         schema may also be a dataclass or a TypedDict. Then this returns an instance, or
         None if the user declines or cancels."""
-        if schema is not None and not isinstance(schema, dict):
+        form = shape() if schema is None else schema
+        cast = None
+        if not isinstance(form, dict):
             form, cast = describe(schema, f"the form {schema!r:.60}")
-            answer = self.elicit(message, form, key=key, timeout=timeout)
-            if answer["action"] != "accept":
-                return None
-            return cast(answer.get("content", {}))
-        params: Json = {"message": message, "requestedSchema": schema or shape()}
+        params: Json = {"message": message, "requestedSchema": form}
         if url is not None:
             params = {"message": message, "mode": "url", "url": url}
             if not self.row.modern:  # only legacy revisions require this member
                 params["elicitationId"] = os.urandom(16).hex()
-        return self._ask_one(key, "elicitation/create", params, timeout)
+        answer = present(**self._ask_one(key, "elicitation/create", params, timeout))
+        if cast is None:
+            return answer
+        if answer["action"] != "accept":
+            return None
+        return cast(answer.get("content", {}))
+
+    def confirm(self, message: str, *, key: str | None = None,
+                timeout: float = INPUT_TIMEOUT) -> bool:
+        """Ask the user whether to go on, and tell whether the user accepts. Raises what
+        ask() raises."""
+        answer = self.elicit(message, key=key, timeout=timeout)
+        return bool(answer["action"] == "accept")
 
     def sample(self, messages: list[Json], max_tokens: int, *, key: str | None = None,
                **params: Any) -> Json:
@@ -1703,10 +1807,15 @@ class Context:
         A modern client gets them all at once, and a legacy client one after another. If
         the client does not offer an input, this raises RpcError -32021 for a modern
         client and RuntimeError for a legacy client, as it does for an error response.
-        It raises ValueError for what the revision lacks, and for a wrong result of a
-        legacy client; a modern client is asked again."""
-        for method, params in requests.values():
+        It raises ValueError for what the revision lacks, for a key that was used before
+        in this call, and for a wrong result of a legacy client; a modern client is
+        asked again."""
+        for key, (method, params) in requests.items():
+            if key in self._keys:
+                raise ValueError(f"the key {key!r} was used before in this call; each "
+                                 "question needs another one")
             self._check_input(method, params)
+        self._keys += tuple(requests)
         if self.row.modern:
             return self._responses_to(requests, timeout)
         results = {}
@@ -1746,22 +1855,21 @@ class Context:
 
         progress and total are numbers in any unit, message is for the user. A report
         that does not exceed the last one is dropped. After 50 reports, at most 50 more
-        per second are sent, and the one that reaches total. [2025-11-25
-        basic/utilities/progress]"""
+        per second are sent, and the one that reaches total. ValueError: a value has a
+        wrong type. [2025-11-25 basic/utilities/progress]"""
+        params = present(progress=progress, total=total, message=message)
+        check_shape(params, PROGRESS_SHAPE, "progress()")
         token = self.meta.get("progressToken")
-        if type(token) not in (str, int) or not progress > self._last_progress:
-            return
         now = time.monotonic()
-        if self._reports >= PROGRESS_BURST and progress != total:
-            if now - self._last_report < PROGRESS_PAUSE:
-                return
-        self._last_progress = progress
-        self._last_report = now
-        self._reports += 1
-        params = present(progressToken=token, progress=progress, total=total,
-                         message=message)
-        self.session.notify("notifications/progress",
-                            self.row.known_members("progress", params), self.request)
+        is_due = (self._reports < PROGRESS_BURST or progress == total
+                  or now - self._last_report >= PROGRESS_PAUSE)
+        if is_due and progress > self._last_progress and type(token) in (str, int):
+            self._last_progress = progress
+            self._last_report = now
+            self._reports += 1
+            params = self.row.known_members("progress", params)
+            self.session.notify("notifications/progress",
+                                {"progressToken": token, **params}, self.request)
 
     def log(self, level: str, data: Any, logger: str | None = None) -> None:
         """Send data (any JSON) to the client's log, if the client wants this level.
@@ -1770,10 +1878,11 @@ class Context:
         level for all requests, and starts with "info". A modern client names it in each
         request, or gets no log.
         Deprecated in 2026-07-28. [2025-11-25 server/utilities/logging]"""
-        rank = LOG_LEVELS.index(level)
+        params = {**present(logger=logger), "level": level, "data": data}
+        check_shape(params, LOG_SHAPE, "log()")
+        encode(params)  # TypeError or ValueError: data is not JSON
         least = self._client_meta().get(META_LEVEL)
-        if least is not None and rank >= LOG_LEVELS.index(least):
-            params = {"level": level, "data": data, **present(logger=logger)}
+        if least and LOG_LEVELS.index(level) >= LOG_LEVELS.index(least):
             self.session.notify("notifications/message", params, self.request)
 
     @property
@@ -1805,10 +1914,9 @@ class Context:
                  timeout: float) -> Json:
         """Ask for one input. The default key is the same whenever the function runs
         again: the number of the input in this run, and a checksum."""
-        self._inputs += 1
         if key is None:
             checksum = binascii.crc32(encode([method, params]))
-            key = f"{self._inputs}-{checksum:08x}"
+            key = f"{len(self._keys)}-{checksum:08x}"
         return self.ask({key: (method, params)}, timeout)[key]
 
     def _check_input(self, method: str, params: Json) -> None:
@@ -1823,16 +1931,19 @@ class Context:
                   and member not in self.row.free_params]
         if method == "elicitation/create":
             mode = params.get("mode", "form")
-            if mode not in self.row.elicitation:
-                raise ValueError(f"{self.revision} has no elicitation of mode {mode}")
-            examine(params.get("requestedSchema", True), "requestedSchema")
+            form = params.get("requestedSchema", {})
+            examine(form, "requestedSchema")
+            used = [mode, *("list" for field in form.get("properties", {}).values()
+                            if field["type"] == "array")]
+            if not set(used) <= set(self.row.elicitation):
+                raise ValueError(f"{self.revision} has no elicitation of {used[-1]}")
             needed = [mode]
             if isinstance(offer, dict) and "url" not in offer:
                 offer = {"form": {}}  # an offer without a mode means form
         if isinstance(offer, dict) and all(part in offer for part in needed):
             return
-        reason = (f"The client does not offer {' '.join([needs.capability, *needed])}; "
-                  "look at context.client_capabilities before you ask")
+        reason = ("This needs an input that the client does not offer: "
+                  f"{' '.join([needs.capability, *needed])}")
         if not self.row.modern:
             raise RuntimeError(reason)  # legacy revisions have no code for this
         raise RpcError(MISSING_CAPABILITY, reason, {"requiredCapabilities": {
@@ -1846,7 +1957,7 @@ def input_fault(method: str, params: Json, result: Any,
     fault = fault_in(result, INPUT_METHODS[method].result, "result")
     if fault is None and result.get("action") == "accept" and (
             "requestedSchema" in params):
-        fault = fault_in(result.get("content", {}), params["requestedSchema"],
+        fault = fault_in(result.get("content") or {}, params["requestedSchema"],
                          "content", is_trusted=is_trusted)
     return fault
 
@@ -1908,7 +2019,7 @@ def responses_of(context: Context, binding: str) -> Json:
 def sign(context: Context, binding: str, state: str) -> str:
     import hmac  # 8 ms, and few tools ask for input
 
-    signed = json.dumps([binding, state]).encode()
+    signed = json.dumps([context.server.info["name"], binding, state]).encode()
     return hmac.new(context.server.state_key, signed, "sha256").hexdigest()
 
 
@@ -1946,7 +2057,7 @@ def _initialize(context: Context) -> Json:
     if row.modern:
         row = NEWEST_LEGACY
     session.row = row
-    session.subscriptions.declared = set(context.server.capabilities)
+    session.declared = set(context.server.capabilities)
     session.client_meta = {
         **session.client_meta, META_CLIENT: params["clientInfo"],
         META_CAPABILITIES: params["capabilities"]}
@@ -2031,7 +2142,8 @@ def _tools_call(context: Context) -> Json:
         raise
     except BaseException as error:  # SystemExit as well: it must not end the server
         if not isinstance(error, (ToolError, RequestCancelled)):  # these are expected
-            warn("the tool %s failed", params["name"], error=error)
+            context.request.report = partial(
+                warn, "the tool %s failed", params["name"], error=error)
         reason = reason_of(error)
     return {"content": [text(reason)], "isError": True}
 
@@ -2046,7 +2158,7 @@ def _resources_read(context: Context) -> Json:
     uri = context.params["uri"]
     resource, arguments = find_resource(context, uri)
     try:
-        value = resource.function.call(context, arguments, "uri", repairs=False)
+        value = resource.function.call(context, arguments, "uri")
     except NotFound as error:
         raise RpcError(
             context.row.unknown_resource, reason_of(error), {"uri": uri}) from None
@@ -2063,10 +2175,11 @@ def _resources_read(context: Context) -> Json:
 def find_resource(context: Context, uri: str) -> tuple[Registration, Json]:
     """Return the resource or template of a URI, and the arguments of its function."""
     tables = context.server.tables
-    if uri in tables["resources"]:
-        return tables["resources"][uri], {}
+    wanted = normal_uri(uri)
+    if wanted in tables["resources"]:
+        return tables["resources"][wanted], {}
     for template in tables["resourceTemplates"].values():
-        match = template.pattern and template.pattern.fullmatch(uri)
+        match = template.pattern and template.pattern.match(wanted)
         if match:
             arguments = {name: unescape(value)
                          for name, value in match.groupdict().items()}
@@ -2085,7 +2198,7 @@ def leads_out(name: str) -> bool:
 @handles("resources/subscribe")
 @handles("resources/unsubscribe")
 def _resources_subscribe(context: Context) -> Json:
-    context.session.subscriptions.change(
+    context.session.subscribe(
         context.params["uri"], is_wanted=context.method == "resources/subscribe")
     return {}
 
@@ -2093,8 +2206,7 @@ def _resources_subscribe(context: Context) -> Json:
 @handles("subscriptions/listen")
 def _subscriptions_listen(context: Context) -> Json:
     """Open a stream of changes. The response comes when the stream ends."""
-    context.session.subscriptions.open_stream(
-        context.request, context.params["notifications"])
+    context.session.open_stream(context.request, context.params["notifications"])
     return {}
 
 
@@ -2103,7 +2215,7 @@ def _prompts_get(context: Context) -> Json:
     """Serve prompts/get. A message holds one block, so each block gets a message."""
     params = context.params
     prompt = find(context, "prompts")
-    value = prompt.function.call(context, params.get("arguments", {}), repairs=False)
+    value = prompt.function.call(context, params.get("arguments", {}))
     result: Json = present(description=prompt.definition.get("description"))
     if isinstance(value, Result):
         result.update(value)
@@ -2129,105 +2241,20 @@ def _completion_complete(context: Context) -> Json:
         target = ref["name"]
         known = tables["prompts"]
     else:
-        target = ref["uri"]
+        target = normal_uri(ref["uri"])
         known = {**tables["resources"], **tables["resourceTemplates"]}
     if target not in known or (
             argument["name"] not in known[target].function.parameters()):
         raise RpcError(INVALID_PARAMS, f"Nothing to complete for {target[:80]!r}, "
                        f"{argument['name'][:80]!r}")
-    suggest = context.server.completions.get((target, argument["name"]))
+    suggest = context.server.completions.get((normal_uri(target), argument["name"]))
     values: Any = []
     if suggest is not None:
         others = context.params.get("context", {}).get("arguments", {})
-        values = to_plain(finished(suggest(argument["value"], others)))
+        values = to_plain(suggest(argument["value"], others))
         check_shape(values, _STRINGS, f"the completion of {target}")
     return {"completion": {"values": values[:100], "total": len(values),
                            "hasMore": len(values) > 100}}
-
-
-# --- Changes --------------------------------------------------------------------------
-
-
-class Subscriptions:
-    """The changes that one client wants to hear of.
-
-    The server notifies a legacy client of a changed list if the server has declared
-    that in the handshake, and of a changed resource if the client has subscribed to the
-    URI. A modern client sends subscriptions/listen with a filter. That request stays
-    open until it is cancelled or the connection ends, and notifications about it carry
-    its id.
-    """
-
-    def __init__(self, session: ServerSession) -> None:
-        self.declared: set[str] = set()  # the capabilities, in the handshake
-        self._session = session
-        self._lock = threading.Lock()  # guards the two below
-        self._uris: set[str] = set()  # by resources/subscribe
-        self._streams: list[tuple[IncomingRequest, Json]] = []  # what each may hear
-
-    def change(self, uri: str, is_wanted: bool) -> None:
-        """Begin or end the subscription of a legacy client to a resource."""
-        with self._lock:
-            self._uris.discard(uri)
-            if is_wanted:
-                self._check_room()
-                self._uris.add(uri)
-
-    def open_stream(self, request: IncomingRequest, asked: Json) -> None:
-        """Grant what the server offers. [2026-07-28 basic/patterns/subscriptions]"""
-        session = self._session
-        offered = session.server.capabilities
-        granted = {
-            member: asked[member] for method, member in CHANGES.items()
-            if asked.get(member) and method.split("/")[1] in offered}
-        with self._lock:
-            self._streams = [one for one in self._streams if session.is_open(one[0])]
-            self._check_room()
-            # The acknowledgement has to be the first notification of the stream.
-            session.put_notification("notifications/subscriptions/acknowledged", {
-                "notifications": granted,
-                "_meta": {META_SUBSCRIPTION: request.request_id}}, request)
-            self._streams.append((request, granted))
-
-    def _check_room(self) -> None:
-        """Refuse further subscriptions if there are too many. Caller holds the lock."""
-        count = len(self._uris) + len(self._streams)
-        if count >= self._session.bounds.subscriptions:
-            raise RpcError(TOO_MANY, "Too many subscriptions")
-
-    def publish(self, method: str, params: Json) -> None:
-        """Send the notification of a change to each subscription. This does not block.
-
-        params has the uri of a resource that has changed; for a list it is empty.
-        """
-        session = self._session
-        uri = params.get("uri")
-        capability = method.split("/")[1]  # "notifications/tools/list_changed": tools
-        with self._lock:
-            is_declared = session.state == READY and capability in self.declared
-            if is_declared and (uri is None or uri in self._uris):
-                session.put_notification(method, params or None, None)
-            for request, granted in self._streams:
-                wish = granted.get(CHANGES[method])  # True, a list of URIs, or None
-                if wish is True or (isinstance(wish, list) and uri in wish):
-                    meta = {META_SUBSCRIPTION: request.request_id}
-                    session.put_notification(method, {"_meta": meta, **params}, request)
-        session.writer.flush(may_block=False)
-
-    def end(self) -> None:
-        """End the streams. Each gets notifications/cancelled and then a response,
-        because one page of the specification demands the notification, and another page
-        demands the response."""
-        with self._lock:
-            streams = self._streams
-            self._streams = []
-        for request, _ in streams:
-            rid = request.request_id
-            self._session.put_notification(
-                "notifications/cancelled", {"requestId": rid}, request)
-            self._session.respond(request, {
-                "resultType": "complete", "_meta": {
-                    META_SUBSCRIPTION: rid, META_SERVER: self._session.server.info}})
 
 
 # --- The server -----------------------------------------------------------------------
@@ -2285,7 +2312,7 @@ class Server:
         self.routes = {name: Route(rules, Schema(rules.params), HANDLERS[name])
                        for name, rules in METHODS.items()}
         self.registrations = 0  # how many there have been
-        self._sessions: set[ServerSession] = set()
+        self.sessions: set[ServerSession] = set()  # those that are not closed
         for capability in capabilities:
             self._offer(capability)
 
@@ -2348,7 +2375,8 @@ class Server:
                 raise ValueError(f"{adapted.name}() has the parameters "
                                  f"{adapted.parameters()}, but {uri} has {names}; use "
                                  "the same names")
-            self._add(kind, adapted, uri, pattern, name=name or adapted.name,
+            self._add(kind, adapted, normal_uri(uri), pattern,
+                      name=name or adapted.name,
                       title=title, description=description, icons=icons, _meta=meta,
                       annotations=annotations, mimeType=mime_type, **{member: uri})
             return function
@@ -2394,8 +2422,9 @@ class Server:
         the other arguments, and returns a list of str. [2025-11-25
         server/utilities/completion]"""
         def register(function: F) -> F:
+            key = normal_uri(ref), argument
             with self._lock:
-                self.completions = {**self.completions, (ref, argument): function}
+                self.completions = {**self.completions, key: function}
             self._offer("completions")
             return function
 
@@ -2414,8 +2443,7 @@ class Server:
             adapted = Function(function)
 
             def handle(context: Context) -> Json:
-                return dict(adapted.call(
-                    context, context.params, "params", repairs=False))
+                return dict(adapted.call(context, context.params, "params"))
 
             route = Route(Method(runs_code=True), Schema({}), handle)
             with self._lock:
@@ -2435,12 +2463,11 @@ class Server:
                   f"{TRIAL_LINE}", file=sys.stderr)
         serve_stdio(self.connect, self.workers, drain)
 
-    def connect(self, send: Send, start: Start = spawn) -> ServerSession:
+    def connect(self, send: Send, start: Start = spawn_or_run) -> ServerSession:
         """Open a session over any transport. The transport calls receive(line) of the
         session for each line that arrives, and close() at the end. See Peer."""
-        session = ServerSession(self, send, start, self._forget)
-        with self._lock:
-            self._sessions.add(session)
+        session = ServerSession(self, send, start)
+        self.sessions.add(session)
         return session
 
     def resource_updated(self, uri: str) -> None:
@@ -2453,17 +2480,13 @@ class Server:
 
     def remove_resource(self, uri: str) -> None:
         """Remove a resource or a template. Raises KeyError if unknown."""
+        uri = normal_uri(uri)
         is_plain = uri in self.tables["resources"]
         self._remove("resources" if is_plain else "resourceTemplates", uri)
 
     def remove_prompt(self, name: str) -> None:
         """Remove a prompt. Raises KeyError if unknown."""
         self._remove("prompts", name)
-
-    def _forget(self, session: ServerSession) -> None:
-        """Drop a session that has ended."""
-        with self._lock:
-            self._sessions.discard(session)
 
     def _add(self, kind: str, function: Function, key: str,
              pattern: re.Pattern[str] | None = None, **members: Any) -> None:
@@ -2498,10 +2521,8 @@ class Server:
                 capability: CAPABILITIES[capability], **self.capabilities}
 
     def _publish(self, method: str, **params: Any) -> None:
-        with self._lock:
-            sessions = list(self._sessions)
-        for session in sessions:
-            session.subscriptions.publish(method, params)
+        for session in list(self.sessions):
+            session.publish(method, params)
 
 
 # Any modern request needs no handshake, so one line is enough for a trial.
@@ -2523,21 +2544,35 @@ def checked_extensions(extensions: Json | None) -> Json | None:
     return extensions
 
 
+def normal_uri(uri: str) -> str:
+    """Return a URI in the form that is compared: a character that a URI cannot hold is
+    percent-encoded, as most clients do that. [RFC 3986 6.2.2]"""
+    from urllib.parse import quote  # 4 ms, and few servers need it
+
+    encoded = quote(uri, safe="!#$%&'()*+,/:;=?@[]{}~", errors="replace")
+    return re.sub("%[0-9a-f]{2}", lambda found: found[0].upper(), encoded, flags=re.I)
+
+
 def template_pattern(uri: str) -> re.Pattern[str] | None:
     """Compile a URI template; None for a plain URI. [RFC 6570 level 1]"""
     # Text and names alternate: "a/{x}/b" becomes "a/", "x", "/b".
-    parts = re.split(r"\{([A-Za-z_]\w*)\}", uri, flags=re.ASCII)
-    texts = parts[0::2]
-    names = parts[1::2]
+    texts = re.split(r"\{([A-Za-z_]\w*)\}", normal_uri(uri), flags=re.ASCII)
+    names = texts[1::2]
+    del texts[1::2]
     is_simple = not re.search("[{}]", "".join(texts)) and len({*names}) == len(names)
     if not re.match(ABSOLUTE_URI, uri) or not is_simple:
         raise ValueError(f"{uri!r}: a URI begins with a scheme, as in demo://item, and "
                          "a template can only hold {name}, each name once")
     if not names:
         return None
-    parts[0::2] = map(re.escape, texts)
-    parts[1::2] = [f"(?P<{name}>[^/?#]+)" for name in names]
-    return re.compile("".join(parts))
+    # A value ends where the next text begins for the first time. The pattern looks
+    # ahead for the value, and then repeats it, so it never tries a longer one: the time
+    # that it needs grows with the length of a URI, and not faster.
+    pattern, *following = map(re.escape, texts)
+    following[-1] += r"\Z"
+    for name, text in zip(names, following):
+        pattern += f"(?=(?P<{name}>[^/?#]+?){text})(?P={name}){text}"
+    return re.compile(pattern)
 
 
 # --- Stdio ----------------------------------------------------------------------------
@@ -2611,10 +2646,10 @@ class Pool:
     def start(self, job: Run) -> None:
         """Run a job on another thread, as soon as fewer than `limit` are running."""
         with self._lock:
-            if self._running < self._limit:
-                spawn(self._run_queue)  # it waits for the lock, and finds the job
-                self._running += 1
             self._queue.append(job)
+            if self._running < self._limit:
+                spawn(self._run_queue)  # it waits for the lock
+                self._running += 1
 
     def _run_queue(self) -> None:
         """Run jobs of the queue until it is empty. _running counts this thread already.
@@ -2692,7 +2727,7 @@ class ReadingPool(Pool):
         """Read and run jobs. The caller has the turn."""
         try:
             job = self._next_job(peer, lines)
-            while job is not None:
+            while job is not None and peer.closed is None:
                 self._begun += 1
                 self._turn.release()
                 if self._asleep:
@@ -2720,10 +2755,7 @@ class ReadingPool(Pool):
                 self._sleep(seen)
                 continue
             pause = PAUSE_AFTER_SLOW_JOB
-            try:
-                spawn(partial(self._take_over, peer, lines))
-            except RuntimeError:  # no thread can be started; the next look tries
-                pass
+            spawn_or_run(partial(self._take_over, peer, lines))
 
     def _sleep(self, seen: int) -> None:
         """Sleep until a job begins or the input ends.
@@ -2867,6 +2899,7 @@ class StandardStreams:
         while null <= 2:
             null = os.open(os.devnull, os.O_RDWR)
         self._is_taken = True
+        self._process = os.getpid()
         self.stdin = os.dup(0)
         self._stdout = os.dup(1)
         if sys.platform == "win32":
@@ -2880,6 +2913,8 @@ class StandardStreams:
 
     def send(self, line: bytes) -> None:
         """Write a line to the real stdout, until restore()."""
+        if os.getpid() != self._process:
+            raise OSError("a process that a tool has forked cannot answer")
         if self._is_taken:
             write_line(self._stdout, line)
 
@@ -3510,9 +3545,14 @@ def to_plain(value: Any) -> Any:
                 members[field.name] = to_plain(member)
         return members
     if isinstance(value, dict):
-        return {name: to_plain(item) for name, item in value.items()}
+        plain = {to_plain(name): to_plain(item) for name, item in value.items()}
+        return Result(plain) if isinstance(value, Result) else plain
     if isinstance(value, (list, tuple)):
         return [to_plain(item) for item in value]
+    if isinstance(value, types.CoroutineType):  # of an async function
+        import asyncio  # 20 ms, and few functions are async
+
+        return to_plain(asyncio.run(value))
     row = row_of(type(value))
     return value if row is None else row.to_json(value)
 
@@ -4190,7 +4230,7 @@ class ClientSession(McpPeer):
         if readable_id(message) is not None and not self.row.modern:
             super().refuse(message, error, reply)
         else:
-            self._answer(reply, None)
+            reply.answer(self.writer, None)
 
     def handle_notification(self, method: str, params: Params) -> None:
         super().handle_notification(method, params)
