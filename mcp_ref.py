@@ -226,8 +226,9 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _make_encoder() -> Callable[[Any], str]:
-    """Return a function that writes a value as JSON.
+def _make_encoder() -> Callable[[Any, int], Iterable[str]]:
+    """Return a function that writes a value as JSON, in pieces. Its second argument is
+    0.
 
     JSONEncoder.encode() makes a new C encoder for each value. To keep one saves 6 of
     100 instructions of a whole tool call. Python's manual does not mention the C
@@ -236,17 +237,16 @@ def _make_encoder() -> Callable[[Any], str]:
     encoder = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
     make_encoder = getattr(json.encoder, "c_make_encoder", None)
     if make_encoder is None:
-        return encoder.encode
+        return lambda value, level: encoder.iterencode(value)
     # It does not look for lists that contain themselves: they lead to RecursionError.
     # The last three options: no sorted keys, no skipped keys, no NaN.
-    pieces = make_encoder(
+    return make_encoder(
         None, encoder.default, json.encoder.encode_basestring_ascii, None,
         encoder.key_separator, encoder.item_separator, False, False, False)
-    return lambda value: "".join(pieces(value, 0))
 
 
 _raw_decode = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
-_to_json = _make_encoder()
+_json_pieces = _make_encoder()
 
 
 def decode(line: bytes, bounds: Bounds = Bounds()) -> Any:
@@ -327,9 +327,9 @@ def encode(message: Any) -> bytes:
     Raises TypeError, ValueError or RecursionError if the message holds something that
     JSON cannot express, such as a set, NaN, or a list that contains itself.
     """
-    line = _to_json(message)
+    line = "".join(_json_pieces(message, 0))
     if "\\ud" in line:  # half of a pair, or a whole one
-        line = _to_json(without_halves(message, ("id",)))
+        line = "".join(_json_pieces(without_halves(message, ("id",)), 0))
     return line.encode("ascii")
 
 
@@ -630,9 +630,8 @@ def revision_of(meta: Json) -> Revision:
 # removes it is the only one that answers it. So every request gets one response, unless
 # it was cancelled, and no message about the request follows.
 #
-# One lock guards the tables of a peer, and another one the queue of its lines. While
-# they are held, nothing is written and no code of the author runs. A thread that holds
-# the lock of Subscriptions may take that of the peer, and then that of the queue.
+# One lock guards the tables of a peer and the queue of its lines. While it is held,
+# nothing is written and no code of the author runs.
 
 Params = Union[Json, list[Any], None]
 Code = Callable[..., Any]  # a function of the author
@@ -676,15 +675,18 @@ class LineWriter:
     the other side does not read, only the thread that writes is held up.
     would_block(line) tells whether writing a line may have to wait for the other side.
     If may_block is false, the threads that call flush() do not wait for that.
+    on_error(send, error) is called if writing has failed.
     """
 
-    def __init__(self, write: Callable[[Send, Any], Any],
+    def __init__(self, lock: threading.RLock, trace: Trace | None,
+                 on_error: Callable[[Send, Exception], Any],
                  would_block: Callable[[bytes], bool], may_block: bool) -> None:
-        self.waiting = 0  # bytes
         self._would_block = would_block
         self._may_block = may_block
-        self._write = write
-        self._lock = threading.Lock()  # guards all that follows, and `waiting`
+        self._trace = trace
+        self._on_error = on_error
+        self._lock = lock  # that of the peer; it guards all that follows
+        self.waiting = 0  # bytes
         self._lines: collections.deque[tuple[Send, bytes | None]] = collections.deque()
         self._writer: int | None = None  # the thread that is writing
 
@@ -718,7 +720,12 @@ class LineWriter:
                         break
                     self._lines.popleft()
                     self.waiting -= len(line or b"")
-                self._write(send, line)
+                if self._trace is not None and line is not None:
+                    self._trace(">", line)
+                try:
+                    send(line)
+                except Exception as error:
+                    self._on_error(send, error)
         finally:
             if is_writer:  # a line may block, or Ctrl-C has come
                 with self._lock:
@@ -825,7 +832,8 @@ class Peer:
         self._methods = methods or {}
         self._ids = ids or itertools.count(1)
         self._lock = threading.RLock()  # guards all that follows
-        self.writer = LineWriter(self._write, would_block, may_block)
+        self.writer = LineWriter(
+            self._lock, trace, self._on_write_error, would_block, may_block)
         self._reply = Reply(send)
         self._incoming: dict[str | int, IncomingRequest] = {}  # without a response yet
         self._pending: dict[str | int, PendingRequest] = {}  # without a response yet
@@ -896,9 +904,9 @@ class Peer:
 
     def _take_request(self, message: Json, reply: Reply) -> IncomingRequest | None:
         request = IncomingRequest(message, reply)
-        with self._lock:
-            known = self._incoming.setdefault(request.request_id, request)
-            count = len(self._incoming)
+        # Only this thread adds a request, so it does without the lock.
+        known = self._incoming.setdefault(request.request_id, request)
+        count = len(self._incoming)
         if known is not request:
             self.refuse(message, RpcError(
                 INVALID_REQUEST, "Invalid request: the id is in use"), reply)
@@ -955,19 +963,14 @@ class Peer:
         with self._lock:
             return self._incoming.get(request.request_id) is request
 
-    def _write(self, send: Send, line: bytes | None) -> None:
-        """Write one line. If the connection is broken, nothing can be answered."""
-        if self.trace is not None and line is not None:
-            self.trace(">", line)
-        try:
-            send(line)
-        except Exception as error:
-            if send is not self._reply.send:  # only the way back of one line is broken
-                return
-            self._reply.send = lambda line: None
-            self.close(ConnectionClosed(f"cannot send: {error}"))
-            for request in self.unanswered():
-                self.cancel_incoming(request.request_id)
+    def _on_write_error(self, send: Send, error: Exception) -> None:
+        """If the connection is broken, nothing can be answered."""
+        if send is not self._reply.send:  # only the way back of one line is broken
+            return
+        self._reply.send = lambda line: None
+        self.close(ConnectionClosed(f"cannot send: {error}"))
+        for request in self.unanswered():
+            self.cancel_incoming(request.request_id)
 
     def complain(self, message: str, *args: object,
                  error: BaseException | None = None) -> None:
@@ -1113,7 +1116,12 @@ class Peer:
             if about is not None:
                 about.outgoing += tuple(requests)
             self.writer.put(reply.send, line)
-        self.writer.flush()
+        try:
+            self.writer.flush()
+        except BaseException:  # Ctrl-C
+            for one in requests:
+                one.cancel("interrupted")
+            raise
         return requests
 
     def give_up(self, pending: PendingRequest, why: Exception) -> None:
@@ -1638,7 +1646,7 @@ def result_of_tool(output_schema: Schema | None, value: Any, row: Revision) -> J
         fault = output_schema.fault_in(value, "structuredContent")
         if fault is not None:
             raise ValueError(fault)
-        wraps = is_wrapped(output_schema.schema)
+        wraps = output_schema.wraps
     if has_data:
         if wraps and row.structured == (dict,):
             value = {"result": value}
@@ -1647,18 +1655,12 @@ def result_of_tool(output_schema: Schema | None, value: Any, row: Revision) -> J
     return result
 
 
-def is_wrapped(output_schema: Json) -> bool:
-    """Tell whether structured content is sent as {"result": ...} where a revision wants
-    an object."""
-    return bool(output_schema.get("type") != "object")
-
-
 def listed_definition(row: Revision, kind: str, one: Registration) -> Json:
     """Return a definition as a list shows it in this revision."""
     known = row.known_members(kind, one.definition)
-    schema = known.get("outputSchema", {"type": "object"})
-    if row.structured == (dict,) and is_wrapped(schema):
-        known["outputSchema"] = shape("result", result=moved(schema))
+    schema = one.function.output_schema
+    if row.structured == (dict,) and schema is not None and schema.wraps:
+        known["outputSchema"] = shape("result", result=moved(schema.schema))
     return known
 
 
@@ -2953,32 +2955,25 @@ class Schema:
 
     def __init__(self, schema: Any) -> None:
         self.schema = schema
+        self.wraps = schema.get("type") != "object"  # see result_of_tool()
         self._types = plain_types(schema)
-        self._required = schema.get("required", [])
+        self._required = set(schema.get("required", ()))
         self._members: dict[str, Iterable[type]] | None = None
         self._others = plain_types(schema.get("additionalProperties", True))
-        if schema.get("type") == "object" and not schema.keys() - {
+        if not self.wraps and not schema.keys() - {
                 "type", "properties", "required", "additionalProperties"}:
             self._members = {name: plain_types(one)
                              for name, one in schema.get("properties", {}).items()}
 
     def fault_in(self, value: Any, name: str) -> str | None:
         """Return what is wrong with a value, or None. `name` stands for it there."""
-        if self._fits_quickly(value):
-            return None
-        return fault_in(value, self.schema, name)
-
-    def _fits_quickly(self, value: Any) -> bool:
-        """Tell whether a value surely fits."""
-        if self._members is None or type(value) is not dict:
-            return type(value) in self._types
-        for name in self._required:
-            if name not in value:
-                return False
-        for name, item in value.items():
-            if type(item) not in self._members.get(name, self._others):
-                return False
-        return True
+        fits = type(value) in self._types
+        if type(value) is dict and self._members is not None:
+            fits = self._required <= value.keys()
+            for member, item in value.items():
+                if type(item) not in self._members.get(member, self._others):
+                    fits = False
+        return None if fits else fault_in(value, self.schema, name)
 
 
 def plain_types(schema: Any) -> Iterable[type]:
