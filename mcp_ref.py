@@ -114,6 +114,7 @@ import binascii
 import collections
 import contextvars
 import enum
+import io
 import itertools
 import json
 import operator
@@ -235,14 +236,15 @@ def _make_encoder() -> Callable[[Any, int], Iterable[str]]:
     encoder, and PyPy does not have it.
     """
     encoder = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
-    make_encoder = getattr(json.encoder, "c_make_encoder", None)
+    make_encoder: Any = getattr(json.encoder, "c_make_encoder", None)
     if make_encoder is None:
         return lambda value, level: encoder.iterencode(value)
     # It does not look for lists that contain themselves: they lead to RecursionError.
     # The last three options: no sorted keys, no skipped keys, no NaN.
-    return make_encoder(
+    pieces: Callable[[Any, int], Iterable[str]] = make_encoder(
         None, encoder.default, json.encoder.encode_basestring_ascii, None,
         encoder.key_separator, encoder.item_separator, False, False, False)
+    return pieces
 
 
 _raw_decode = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
@@ -668,6 +670,16 @@ def wait_until(condition: Callable[[], bool], timeout: float = float("inf")) -> 
     return True
 
 
+def acquire(lock: threading.Lock, timeout: float) -> bool:
+    """Acquire a lock within timeout seconds, and tell whether that succeeded.
+
+    Ctrl-C does not end the wait for a lock on Windows before Python 3.14, nor elsewhere
+    if another thread gets the signal. So each wait is short.
+    """
+    pause = min(max(timeout, 0), 0.1)
+    return wait_until(lambda: lock.acquire(timeout=pause), timeout)
+
+
 class LineWriter:
     """The lines that leave a connection, in order.
 
@@ -781,6 +793,8 @@ class BatchReply(Reply):
             self._reply.answer(writer, batch if self._responses else None)
 
 
+PLAIN = Revision("JSON-RPC 2.0", batches=True)  # what a Peer speaks that is not of MCP
+
 # The outcomes of admit().
 RUN = "a job computes its response"
 DONE = "it was answered, or gets no response"
@@ -817,6 +831,8 @@ class Peer:
     The transport calls receive(line) for each line, one line at a time, and close() at
     the end. MCP's own peers are subclasses.
     """
+
+    row = PLAIN  # a row of REVISIONS in an MCP session
 
     def __init__(self, send: Send, start: Start = spawn_or_run,
                  methods: dict[str, Code] | None = None,
@@ -866,7 +882,7 @@ class Peer:
             message = decode(line, self.bounds)
             if type(message) is not list:
                 return self._take_message(message, reply)
-            if not self.has_batches() or not 0 < len(message) <= self.bounds.batch:
+            if not self.row.batches or not 0 < len(message) <= self.bounds.batch:
                 raise RpcError(INVALID_REQUEST, "Invalid request: this batch is empty, "
                                "too large, or not allowed here")
             self.line_size //= len(message)
@@ -981,16 +997,7 @@ class Peer:
         if is_new:
             warn(message, *args, error=error)
 
-    # A subclass may replace the next six methods. Here they know plain JSON-RPC only.
-
-    def has_batches(self) -> bool:
-        """Tell whether a line may hold a batch."""
-        return True
-
-    def has_null_id(self) -> bool:
-        """Tell whether a response has the id null if the id of its request could not be
-        read. Otherwise it has no id."""
-        return True
+    # A subclass may replace the next four methods. Here they know plain JSON-RPC only.
 
     def admit(self, request: IncomingRequest) -> str:
         """Set the handler of a request (RUN), answer it (DONE), or keep it (OPEN).
@@ -1012,7 +1019,7 @@ class Peer:
     def refuse(self, message: Any, error: RpcError, reply: Reply) -> None:
         """Answer a line or a message that is not valid."""
         reply.answer(self.writer, response_line(
-            readable_id(message), error, self.has_null_id()))
+            readable_id(message), error, self.row.null_id))
 
     def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
         """Tell the other side that this side has given up a request. Plain JSON-RPC has
@@ -1180,10 +1187,9 @@ class PendingRequest:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait up to timeout seconds, and tell whether the request is finished."""
         if timeout is None:
-            timeout = threading.TIMEOUT_MAX
+            timeout = float("inf")
         if not self._is_finished:  # and Ctrl-C cannot harm after that
-            if self._gate.acquire(
-                    timeout=min(max(timeout, 0), threading.TIMEOUT_MAX)):
+            if acquire(self._gate, timeout):
                 self._gate.release()
         return self._is_finished
 
@@ -1228,12 +1234,6 @@ class McpPeer(Peer):
     """A peer of MCP. Client and server have batches and cancellation in common."""
 
     row = NEWEST_LEGACY  # the revision of the session, once both sides have agreed
-
-    def has_batches(self) -> bool:
-        return self.row.batches
-
-    def has_null_id(self) -> bool:
-        return self.row.null_id
 
     def handle_notification(self, method: str, params: Params) -> None:
         """Cancel a request of the other side, if the other side says so."""
@@ -1371,7 +1371,7 @@ class ServerSession(McpPeer):
 
         params has the uri of a resource that has changed; for a list it is empty.
         """
-        uri = params and normal_uri(params["uri"])
+        uri = normal_uri(params.get("uri", ""))
         capability = method.split("/")[1]  # "notifications/tools/list_changed": tools
         with self._lock:
             is_declared = self.state == READY and capability in self.declared
@@ -1482,8 +1482,8 @@ class Function:
         schema, self._cast = describe_object(hints, signature.defaults, where, required)
         for name in docs.keys() & hints.keys():
             schema["properties"][name].setdefault("description", docs[name])
+        examine(input_schema or schema, f"{where}, input schema")
         self.input_schema = Schema(input_schema or schema)
-        examine(self.input_schema.schema, f"{where}, input schema")
         if output_schema is None:
             output_schema = describe_result(signature.result, where)
         self.output_schema: Schema | None = None
@@ -1558,9 +1558,10 @@ def repaired(value: Any, schema: Any, root: Json) -> Any:
 
 
 # The types of content blocks, with the members that each must have, and their types.
-BLOCKS = {"text": {"text": str}, "image": {"data": str, "mimeType": str},
-          "audio": {"data": str, "mimeType": str}, "resource": {"resource": dict},
-          "resource_link": {"uri": str}}
+BLOCKS: dict[str, dict[str, type]] = {
+    "text": {"text": str}, "image": {"data": str, "mimeType": str},
+    "audio": {"data": str, "mimeType": str}, "resource": {"resource": dict},
+    "resource_link": {"uri": str}}
 
 
 def text(value: Any) -> Json:
@@ -1863,6 +1864,7 @@ class Context:
         wrong type. [2025-11-25 basic/utilities/progress]"""
         params = present(progress=progress, total=total, message=message)
         check_shape(params, PROGRESS_SHAPE, "progress()")
+        encode(params)  # ValueError: a number is infinite
         token = self.meta.get("progressToken")
         now = time.monotonic()
         is_due = (self._reports < PROGRESS_BURST or progress == total
@@ -2196,6 +2198,9 @@ def find_resource(context: Context, uri: str) -> tuple[Registration, Json]:
 def leads_out(name: str) -> bool:
     """Tell whether a name from a URI, used as the name of a file, would lead out of the
     folder of these files: "..", "a/b", "C:x". [2025-11-25 server/resources]"""
+    if sys.platform == "win32" and re.match(
+            r"(?i).*:|(con|prn|aux|nul|com.|lpt.|conin\$|conout\$) *(\.|$)", name):
+        return True  # a device, such as "NUL.txt", or a stream of a file
     return re.search(r"[/\\\0]|^\.\.?$|^[A-Za-z]:", name) is not None
 
 
@@ -2856,7 +2861,7 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
 
 
 def replace_handlers(signals: list[int]) -> dict[int, Any]:
-    """Let SIGINT and SIGTERM raise Interrupted. Return the handlers so far.
+    """Let SIGINT, SIGTERM and SIGBREAK raise Interrupted. Return the handlers so far.
 
     Even a handler that ignores the signal is replaced: a shell starts programs in the
     background with SIGINT ignored. Only the main thread can set handlers."""
@@ -2868,7 +2873,8 @@ def replace_handlers(signals: list[int]) -> dict[int, Any]:
 
     replaced: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
+        break_number = getattr(signal, "SIGBREAK", signal.SIGTERM)  # Windows has it
+        for number in {signal.SIGINT, signal.SIGTERM, break_number}:
             if signal.getsignal(number) is not None:  # None: a C library
                 replaced[number] = signal.signal(number, stop)
     return replaced
@@ -2913,7 +2919,15 @@ class StandardStreams:
             msvcrt.setmode(self._stdout, os.O_BINARY)
         os.dup2(null, 0)
         os.dup2(2, 1)
-        os.close(null)
+        self._null = null
+        # Text that stderr cannot express must not fail a tool that prints it.
+        self._errors = getattr(sys.stdout, "errors", None)
+        self._set_errors("backslashreplace")
+
+    def _set_errors(self, errors: str | None) -> None:
+        stdout = sys.stdout  # a tool may have replaced or closed it
+        if isinstance(stdout, io.TextIOWrapper) and not stdout.closed:
+            stdout.reconfigure(errors=errors)
 
     def send(self, line: bytes) -> None:
         """Write a line to the real stdout, until restore()."""
@@ -2923,11 +2937,16 @@ class StandardStreams:
             write_line(self._stdout, line)
 
     def restore(self) -> None:
-        """Give both back. Text that print() still holds goes to stderr."""
-        try:
-            print(end="", flush=True)  # sys.stdout may be None
-        except (OSError, ValueError):  # stderr is full, or a tool has closed stdout
-            pass
+        """Give both back. Text that print() still holds goes to stderr, or is dropped
+        if stderr takes no more."""
+        for target in (2, self._null):
+            try:
+                os.dup2(target, 1)
+                print(end="", flush=True)  # sys.stdout may be None
+            except (OSError, ValueError):  # of stderr; or a tool has closed stdout
+                pass
+        self._set_errors(self._errors)
+        os.close(self._null)
         os.dup2(self.stdin, 0)
         os.dup2(self._stdout, 1)
         self._is_taken = False
@@ -2943,7 +2962,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DRAFT_7 = "http://json-schema.org/draft-07/schema"
 TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
          float: "number", type(None): "null"}  # looked up by type(), as True is an int
-STEP_LIMIT = 500_000  # subschemas and comparisons in one check
+STEP_LIMIT = 1_000_000  # subschemas and comparisons in one check
 MOST_FAULTS = 10  # that a message names
 
 
@@ -2986,17 +3005,18 @@ def plain_types(schema: Any) -> Iterable[type]:
 
 
 class TooMuchWork(Exception):
-    """A check with a schema of the other side has reached its limit of steps."""
+    """A check has reached its limit of steps."""
 
 
 class Check:
     """One check of one value. It yields texts that begin with the path to the wrong
     part, such as "arguments.a[0]: expected integer, got string".
 
-    A schema of the other side, such as a server's outputSchema, is not trusted. With a
-    few nested anyOf a check would not end, so its steps are counted. For some patterns,
-    Python's re takes very long, and all threads wait meanwhile, so patterns are not
-    applied. In draft 7, which many servers use, words beside $ref have no effect.
+    It counts its steps, because with a few nested anyOf it would not end. A schema of
+    the other side, such as a server's outputSchema, is not trusted: its patterns are
+    not applied, because for some patterns Python's re takes very long, and all threads
+    wait meanwhile. In draft 7, which many servers use, words beside $ref have no
+    effect.
     """
 
     def __init__(self, root: Any, is_trusted: bool) -> None:
@@ -3042,16 +3062,16 @@ class Check:
 
     def _count(self, steps: int) -> None:
         self._steps += steps
-        if self._steps > STEP_LIMIT and not self._is_trusted:
-            raise TooMuchWork(f"it takes more than {STEP_LIMIT} steps")
+        if self._steps > STEP_LIMIT:
+            raise TooMuchWork(f"a check takes more than {STEP_LIMIT} steps")
 
     def _test(self, word: str, argument: Any, value: Any, kind: str) -> bool:
         """Apply a keyword that compares the whole value with its argument."""
         kinds, test = TESTS[word]
         if kind not in kinds or (word == "pattern" and not self._is_trusted):
             return True
-        if word in ("enum", "const", "uniqueItems") and not self._is_trusted:
-            self._count(len(str([value, argument])) // 8)  # it looks at all of both
+        if word in ("enum", "const", "uniqueItems"):  # they look at all of both
+            self._count(len(str([value, argument])) // 8)
         return test(value, argument)
 
     def _object(self, value: Json, schema: Json, path: str) -> Iterator[str]:
@@ -3092,13 +3112,16 @@ def fault_in(value: Any, schema: Any, name: str = "", root: Any = None,
              is_trusted: bool = True) -> str | None:
     """Return what is wrong with a value, up to MOST_FAULTS faults, or None. `name`
     stands for the value there. root is the schema around the given one, if it is part
-    of another. If the schema is not trusted, this may raise any Exception."""
+    of another. A schema that is not trusted may have defects that lead to any
+    Exception."""
     check = Check(schema if root is None else root, is_trusted)
     try:
         faults = check.faults(value, schema, name)
         return "; ".join(itertools.islice(faults, MOST_FAULTS)) or None
-    except RecursionError:
-        return f"{name}: nested too deeply"
+    except (RecursionError, TooMuchWork):
+        if not is_trusted:
+            raise
+        return f"{name}: nested too deeply, or too much to check"
 
 
 def check_shape(value: Any, schema: Json, name: str, is_trusted: bool = True) -> None:
@@ -3363,6 +3386,9 @@ def unchanged(value: Any) -> Any:
 def describe(hint: Any, where: str) -> tuple[Json, Cast]:
     """Return the schema of a hint, and the function that casts its values. TypeError
     means that JSON cannot express the hint; it begins with `where`."""
+    for name in ("__supertype__", "__value__"):  # of NewType, and of `type X = ...`
+        if hasattr(hint, name):
+            return describe(getattr(hint, name), where)
     args = typing.get_args(hint)
     origin = typing.get_origin(hint) or hint
     if hint is Any:
@@ -3697,14 +3723,15 @@ class Client:
                  on_sample: Answer | None = None,
                  roots: Sequence[Any] | None = None,
                  bounds: Bounds = Bounds(requests=100), probe_timeout: float = 10.0,
-                 close_timeout: float = 2.0, extensions: Json | None = None) -> None:
+                 close_timeout: float = 2.0, extensions: Json | None = None,
+                 stderr: Any = None) -> None:
         self._transport: Transport
         if isinstance(server, Server):
             self._transport = InProcess(server)
         elif isinstance(server, (list, tuple)):
             command = [os.fspath(word) for word in server]
             self._transport = ChildProcess(
-                command, env, cwd, bounds.line, close_timeout)
+                command, env, cwd, bounds.line, close_timeout, stderr)
         elif isinstance(server, type) or not hasattr(server, "open"):
             raise TypeError(f"Client: server is {server!r:.50}; give a command as a "
                             "list of strings, a Server, or a transport")
@@ -4024,7 +4051,7 @@ class Deadline:
 
     def left(self) -> float:
         """Return the seconds that are left, at least 0."""
-        return min(max(self._end - time.monotonic(), 0), threading.TIMEOUT_MAX)
+        return max(self._end - time.monotonic(), 0)
 
     def put_off(self) -> None:
         """Start the timeout anew, because there was progress."""
@@ -4093,24 +4120,25 @@ class Answers:
     def answer_within(self, deadline: Deadline, asked: Json, row: Revision) -> Json:
         """Answer an input request of a modern server. The handler runs on another
         thread, because it may ask a user, who may need too long."""
-        outcomes: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        outcomes: list[Any] = []
+        done = threading.Lock()
+        done.acquire()
 
         def run() -> None:
             try:
-                outcomes.put(self.answer(asked["method"], asked.get("params"), row))
+                outcomes.append(self.answer(asked["method"], asked.get("params"), row))
             except RpcError as error:  # it would look like an error of the server
-                outcomes.put(ValueError(f"cannot answer the server: {error}"))
+                outcomes.append(ValueError(f"cannot answer the server: {error}"))
             except BaseException as error:  # SystemExit as well
-                outcomes.put(error)
+                outcomes.append(error)
+            done.release()
 
         spawn(run)
-        try:
-            outcome = outcomes.get(timeout=deadline.left())
-        except queue.Empty:
-            raise RequestTimeout("the input took too long") from None
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return dict(outcome)
+        if not acquire(done, deadline.left()):
+            raise RequestTimeout("the input took too long")
+        if isinstance(outcomes[0], BaseException):
+            raise outcomes[0]
+        return dict(outcomes[0])
 
 
 def filled_in(form: Json, mode: str, result: Json) -> Json:
@@ -4262,7 +4290,7 @@ class ClientSession(McpPeer):
             done = threading.Lock()
             done.acquire()
             self._callbacks.start(done.release)
-            done.acquire(timeout=deadline.left())
+            acquire(done, deadline.left())
 
     def _call_soon(self, callback: Code | None, *args: Any) -> None:
         if callback is None:
@@ -4413,8 +4441,9 @@ class ChildProcess:
 
     def __init__(self, command: list[str], env: dict[str, str] | None = None,
                  cwd: Any = None, longest: int = Bounds().line,
-                 close_timeout: float = 2.0) -> None:
+                 close_timeout: float = 2.0, stderr: Any = None) -> None:
         self.command = command
+        self.stderr = stderr
         self.env = env
         self.cwd = cwd
         self.longest = longest
@@ -4427,16 +4456,20 @@ class ChildProcess:
         import subprocess  # 7 ms, and a server does not need it
 
         words = list(self.command)
-        options: Json = {}
+        options: Json = {"env": self.env}
         if sys.platform == "win32":
             import shutil  # Windows starts npx.cmd only if it gets the whole name
 
             words[0] = shutil.which(words[0]) or words[0]
             options["creationflags"] = subprocess.CREATE_NO_WINDOW  # no console appears
+            # Few programs start without this variable.
+            if self.env and "SYSTEMROOT" not in map(str.upper, self.env):
+                root = os.environ.get("SYSTEMROOT", "")
+                options["env"] = {**self.env, "SYSTEMROOT": root}
         self._writing = threading.Lock()  # a writer to the last process may still wait
         process = self._process = subprocess.Popen(
-            words, env=self.env, cwd=self.cwd, bufsize=0, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, **options)
+            words, cwd=self.cwd, bufsize=0, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=self.stderr, **options)
         report = partial(self._report, process, on_close)
         reader = spawn(partial(self._read, process.stdout, on_line, report))
         spawn(partial(self._watch, process, reader, report))
@@ -4500,7 +4533,9 @@ class ChildProcess:
         ending, wait for its exit status, which helps more."""
         how = "has closed its stdin or stdout"
         if self._has_ended(process):
-            how = f"ended with status {process.returncode}; its stderr may say why"
+            how = f"ended with status {process.returncode}"
+        if self.stderr is None:
+            how += "; its stderr may say why"
         on_close(ConnectionClosed(f"{' '.join(self.command)} {how}"))
 
 
