@@ -3828,21 +3828,25 @@ finally:
             (64, 0), ("", PROCESS_STUCK), (signal.SIGTERM, signal.SIGINT))])
 
     def test_a_second_signal_ends_a_server_whatever_hangs(self) -> None:
-        """Here atexit, a `finally`, or a thread that Python waits for."""
-        def check(main: str) -> None:
-            child = self.start(main=main)
+        """Here a `finally` of a tool or of the program, atexit, or a thread that Python waits for."""
+        def check(main: str, code: str = "") -> None:
+            child = self.start("workers=0", main=main)
             child.send(*OPENING)
             child.until("hello")
+            if code:
+                child.run(code)
             self.signal(child, signal.SIGTERM)
             child.read_stderr("here")
             child.child.send_signal(signal.SIGTERM)
             self.assertIn(child.child.wait(DEADLINE), (128 + signal.SIGTERM, -signal.SIGTERM))
 
-        self.beside(check, [(main, main) for main in (
-            f"import atexit\natexit.register(lambda: {PROCESS_HANG})\nserver.run()",
-            f"try:\n    server.run()\nfinally:\n    {PROCESS_STUCK}",
-            "threading.Thread(target=threading.Event().wait).start()\n"
-            f"try:\n    server.run()\nfinally:\n    {PROCESS_HERE}")])
+        finally_hangs = f"try:\n    %s\nfinally:\n    {PROCESS_STUCK}"
+        self.beside(check, [("tool", "server.run()", finally_hangs % PROCESS_STUCK), *(
+            (main, main) for main in (
+                finally_hangs % "server.run()",
+                f"import atexit\natexit.register(lambda: {PROCESS_HANG})\nserver.run()",
+                "threading.Thread(target=threading.Event().wait).start()\n"
+                f"try:\n    server.run()\nfinally:\n    {PROCESS_HERE}"))])
 
     def test_a_client_that_does_not_read_delays_neither_a_cancellation_nor_the_end(self) -> None:
         """A result of 1 MiB waits to be read. [cancel.receiver-stops]
