@@ -3828,7 +3828,7 @@ finally:
             (64, 0), ("", PROCESS_STUCK), (signal.SIGTERM, signal.SIGINT))])
 
     def test_a_second_signal_ends_a_server_whatever_hangs(self) -> None:
-        """Here a `finally` of a tool or of the program, atexit, or a thread that Python waits for."""
+        """Here a `finally` of a tool or the program, atexit, or a thread that Python waits for."""
         def check(main: str, code: str = "") -> None:
             child = self.start("workers=0", main=main)
             child.send(*OPENING)
