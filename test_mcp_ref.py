@@ -60,6 +60,7 @@ sections of mcp_ref.py.
 """
 from __future__ import annotations
 
+import asyncio
 import atexit
 import concurrent.futures
 import dataclasses
@@ -1620,6 +1621,21 @@ class TestSideBySide(unittest.TestCase):
 > {"jsonrpc":"2.0","id":6,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":6,"result":{"prompts":"..."}}
 
+== A null counts as absent: as params, and as an optional member of params  OURS legacy raw
+> {"jsonrpc":"2.0","id":1,"method":"ping","params":null}
+< {"jsonrpc":"2.0","id":1,"result":{}}
+> {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"$revision",
+   "capabilities":{"roots":null},"clientInfo":{"name":"suite","version":"1","title":null},
+   "_meta":null}}
+< {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"$revision","...":0}}
+> {"jsonrpc":"2.0","method":"notifications/initialized","params":null}
+> {"jsonrpc":"2.0","id":3,"method":"prompts/list","params":{"cursor":null,"_meta":null}}
+< {"jsonrpc":"2.0","id":3,"result":{"prompts":"..."}}
+> {"jsonrpc":"2.0","id":4,"method":"tools/list","params":null}
+< {"jsonrpc":"2.0","id":4,"result":{"tools":"..."}}
+> {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"roots","arguments":null}}
+< {"jsonrpc":"2.0","id":5,"result":{"isError":true,"content":"..."}}
+
 == Before notifications/initialized the server sends the client no request except ping  SHOULD
    legacy raw offers [life.server-no-early-requests]
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
@@ -1713,6 +1729,17 @@ class TestHandshake(unittest.TestCase):
    "params":{"notifications":{"toolsListChanged":true}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{
    "notifications":{},"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
+
+== In a modern request, a null in an optional member counts as absent  OURS modern offers
+> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":null,
+   "_meta":{"progressToken":null,"io.modelcontextprotocol/logLevel":null}}}
+< {"jsonrpc":"2.0","id":1,"result":{"tools":"..."}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots","arguments":null,
+   "inputResponses":null,"requestState":null}}
+< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","...":0}}
+> {"jsonrpc":"2.0","id":3,"method":"completion/complete","params":{"context":null,
+   "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":"Ad"}}}
+< {"jsonrpc":"2.0","id":3,"result":{"completion":{"values":["Ada"],"...":0}}}
 
 == The modern revision does not have ping, logging/setLevel and resources/subscribe  MUST modern
    [ping.removed] [log.setlevel-removed] [res.subscribe.removed]
@@ -2268,6 +2295,123 @@ class TestReadyMadeResults(unittest.TestCase):
                 self.assertEqual(missing if str(error) == "none" else [-32603] * 2, found)
                 self.assertEqual(1, len(logs.output), logs.output)
 
+    @unittest.skipUnless(sys.version_info >= (3, 11), "Python has task groups since 3.11")
+    def test_the_reasons_in_an_exception_group_reach_the_model(self) -> None:
+        """OURS: If all of them are ToolErrors, nothing is logged. One RpcError is raised as itself,
+        and a question stays a question."""
+        async def together(*jobs: Any) -> Any:
+            async with asyncio.TaskGroup() as group:  # type: ignore[attr-defined]
+                tasks = [group.create_task(job) for job in jobs]
+            return tasks[0].result()
+
+        async def fail(error: Exception) -> None:
+            raise error
+
+        async def question(context: Context) -> Any:
+            return context.elicit("Go on?")["action"]
+
+        def raising(*errors: Exception) -> Any:
+            return lambda: together(*map(fail, errors))
+
+        server, full = Server("s", "1"), ToolError("disk is full")
+        server.tool(name="ask")(hinted(lambda context: together(question(context)),
+                                       context=Context))
+        server.resource("x://a", name="a")(raising(NotFound("no note a")))
+        for name, tool in (
+                ("one", raising(ValueError("disk is full"))), ("paid", raising(RpcError(-5, "no"))),
+                ("two", raising(full, ValueError("no"))), ("expected", raising(full, full)),
+                ("nested", lambda: together(together(fail(full)), fail(full)))):
+            server.tool(name=name)(tool)
+        for revision, (name, words, level) in itertools.product((LEGACY[-1], MODERN), (
+                ("one", "^disk is full$", "WARNING"), ("two", "disk is full.*no", "WARNING"),
+                ("expected", "disk is full", "INFO"), ("nested", "disk is full", "INFO"))):
+            talk = Talk(server, revision, OFFERS)
+            with self.subTest(name, revision=revision), self.assertLogs(None, "INFO") as logs:
+                logging.info("a line")
+                talk.say("tools/call", {"name": name}, id=1)
+                self.assertRegex(text_of(talk.run()[0]["result"]), words)
+                self.assertEqual(level, logs.records[-1].levelname)
+            talk.say("tools/call", {"name": "paid"}, id=2)
+            talk.say("resources/read", {"uri": "x://a"}, id=3)
+            self.assertEqual(["no", "no note a"], [one["error"]["message"] for one in talk.run()])
+            self.assertRegex(str(talk.request("tools/call", {"name": "ask"})), "Go on?")
+
+    def test_a_dict_is_a_content_block_only_if_its_members_have_the_right_types(self) -> None:
+        """OURS: Otherwise it is data. An API may use the same names, as the rich text of Notion."""
+        for value in ({"type": "text", "text": {"content": "Hi"}, "plain_text": "Hi"},
+                      {"type": "text", "text": None}, {"type": "text", "text": 5},
+                      {"type": "image", "data": None, "mimeType": "image/png"},
+                      {"type": "image", "data": "eA==", "mimeType": None},
+                      {"type": "audio", "data": [1, 2], "mimeType": "audio/wav"},
+                      {"type": "resource", "resource": "room 5"}, {"type": ["text"], "text": ""},
+                      {"type": "resource_link", "uri": 5, "name": "n"}):
+            server = Server("s", "1")
+            for name, returned in (("one", value), ("list", [value]),
+                                   ("mixed", [mcp_ref.text("a"), value])):
+                server.tool(name=name)(server_function(returned))
+            with self.subTest(value=value), Client(server, timeout=DEADLINE) as client:
+                for name, data in ("one", value), ("list", [value]):
+                    result = client.call_tool(name)
+                    self.assertEqual(data, result.get("structuredContent"))
+                    self.assertEqual(data, json.loads(text_of(result)))
+                blocks = client.call_tool("mixed")["content"]
+                self.assertEqual(value, json.loads(blocks[1]["text"]))
+
+    def test_a_reference_in_an_output_schema_is_right_inside_of_the_object_around_it(self) -> None:
+        """OURS: Its pointer begins at the root. A property or a value that is called $ref is not a
+        reference."""
+        for schema, right, wrong in (
+                ({**SCHEMA_LIST, "items": {"anyOf": [SCHEMA_INT, {"$ref": "#"}]}}, [1, [2, [3]]],
+                 [["x"]]),
+                ({"anyOf": [SCHEMA_INT, {**SCHEMA_LIST, "items": {"$ref": "#/anyOf/0"}}]}, [1, 2],
+                 ["x"]),
+                ({"$ref": "#/$defs/T", "$defs": {"T": {**SCHEMA_LIST, "items": {
+                    "$ref": "#/$defs/T"}}}}, [[], [[]]], [1]),
+                ({**SCHEMA_LIST, "items": {"enum": [{"$ref": "#"}]}}, [{"$ref": "#"}], [{}]),
+                ({**SCHEMA_LIST, "items": {"properties": {"$ref": SCHEMA_INT}}}, [{"$ref": 1}],
+                 [{"$ref": "#"}])):
+            server = Server("s", "1")
+            server.tool(name="right", output_schema=schema)(server_function(right))
+            for revision in LEGACY[2:]:
+                with self.subTest(schema=schema, revision=revision), Client(
+                        server, timeout=DEADLINE, protocol_version=revision) as client:
+                    listed = client.list_tools()[0]["outputSchema"]
+                    mcp_ref.validate(client.call_tool("right")["structuredContent"], listed)
+                    with self.assertRaises(ValueError):
+                        mcp_ref.validate({"result": wrong}, listed)
+
+    def test_a_lone_surrogate_is_replaced_in_all_that_is_sent_except_an_id(self) -> None:
+        """OURS: The name of a file that is not UTF-8 has them. Many parsers refuse a line with a
+        lone surrogate as a whole."""
+        odd, server, seen = "caf\udce9", Server("s", "1"), []  # type: ignore[var-annotated]
+        whole = r"^[^\ud800-\udfff]*$"
+        for number, act in enumerate((
+                lambda context: {odd: [odd]}, lambda context: context.elicit(odd),
+                lambda context: context.progress(1, message=odd),
+                lambda context: context.log("error", [odd], logger=odd))):
+            server.tool(name=f"{number}")(hinted(act, context=Context))
+        for name, value in (("text", odd), ("ready", Result({"content": [mcp_ref.text(odd)]})),
+                            ("fails", ToolError(odd)), ("paid", RpcError(1, odd, {odd: odd}))):
+            server.tool(name=name)(server_function(value))
+        server.prompt(name="odd")(server_function(odd))
+        server.resource("x://odd", name="odd")(server_function(odd))
+        talk, wire = Talk(server, offers=OFFERS), Wire(MODERN)
+        for method, params in (
+                *(("tools/call", {"name": name}) for name in (
+                    *"0123", "text", "ready", "fails", "paid")), ("prompts/get", {"name": "odd"}),
+                ("resources/read", {"uri": "x://odd"}), ("resources/read", {"uri": "x://" + odd})):
+            with self.subTest(method, params=params):
+                talk.say(method, params, id=odd)
+                first, *more = talk.run()
+                self.assertEqual(odd, (more or [first])[-1].pop("id"))
+                self.assertRegex(json.dumps([first, more], ensure_ascii=False), whole)
+                self.assertIn("caf", json.dumps(first))
+        wire.respond = lambda message: seen.append(message) or {"content": []}
+        with wire.client as client:
+            client.call_tool(odd, {odd: [odd]}), client.notify("x/" + odd, {"a": odd})
+        for message in seen:
+            self.assertRegex(json.dumps(message, ensure_ascii=False), whole)
+
 
 # --- The context of a request, and asking ---------------------------------------------------------
 # The tool `hold` is running when it has reported progress. When the tool `stopped` has returned,
@@ -2399,6 +2543,27 @@ class TestUtilities(unittest.TestCase):
         self.assertEqual(([1, 2, 3], 1000), (told[:3], told[-1]))
         self.assertLess(len(told), 200 + 100 * (time.monotonic() - begun))
 
+    def test_a_wrong_value_for_progress_or_log_fails_even_if_the_client_wants_neither(self) -> None:
+        """OURS: Otherwise, a tool fails with some clients only. Nothing wrong is sent."""
+        endless = float("inf")
+        for act in (lambda context: context.progress(1, endless),
+                    lambda context: context.progress(endless),
+                    lambda context: context.progress("1"),
+                    lambda context: context.progress(1, "2"),
+                    lambda context: context.progress(1, 2, 5),
+                    lambda context: context.progress(1, 2, ValueError("x")),
+                    lambda context: context.log("error", ValueError("x")),
+                    lambda context: context.log("error", endless),
+                    lambda context: context.log("error", "x", logger=5),
+                    lambda context: context.log("loud", "x")):
+            server = Server("s", "1")
+            server.tool(hinted(act, context=Context))
+            for revision, more in ((MODERN, {}), (MODERN, {"_meta": modern_meta()}),
+                                   (LEGACY[0], {}), (LEGACY[-1], {"_meta": {"progressToken": 1}})):
+                with self.subTest(act.__code__.co_firstlineno, revision=revision, more=more):
+                    got = Talk(server, revision).request("tools/call", {"name": "take"}, **more)
+                    self.assertIs(True, got["result"]["isError"])
+
 
 # While a server processes a request, it may need input from the client: a form that the user fills
 # in or a URL that the user visits (elicitation), an answer of the client's model (sampling), or the
@@ -2409,9 +2574,9 @@ class TestUtilities(unittest.TestCase):
 ASKING_FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 
-def asking_server(**options: Any) -> Server:
+def asking_server(name: str = "asking", **options: Any) -> Server:
     """Build a server that asks the client in other ways than the fixture."""
-    server, runs = Server("asking", "1.0", **options), itertools.count(1)
+    server, runs = Server(name, "1.0", **options), itertools.count(1)
 
     @server.method("vendor/both")
     def vendor_both(context: Context) -> Dict[str, Any]:
@@ -2837,8 +3002,9 @@ class TestRequestState(unittest.TestCase):
             with self.subTest(bad):
                 got = self.talk.request(method, params, requestState=bad)
                 self.assertEqual(-32602, got["error"]["code"])
-        got = Talk(asking_server(), MODERN, OFFERS).request(method, params, requestState=state)
-        self.assertEqual(-32602, got["error"]["code"])
+        for other in asking_server(), asking_server("other", state_key=b"k" * 32):
+            got = Talk(other, MODERN, OFFERS).request(method, params, requestState=state)
+            self.assertEqual(-32602, got["error"]["code"])
 
     def test_a_request_state_expires(self) -> None:
         """[mrtr.state.replay-binding]"""
@@ -2848,6 +3014,109 @@ class TestRequestState(unittest.TestCase):
             self.assertLess(time.monotonic(), end)
             got = self.talk.request("tools/call", {"name": "hurry"}, requestState=state)
         self.assertEqual(-32602, got["error"]["code"])
+
+
+class TestQuestions(unittest.TestCase):
+    """A tool asks in the same way in both eras, and gets the same answers."""
+
+    def ask(self, act: Callable[..., Any], answer: Any, revision: str) -> Any:
+        """Call a tool that runs act(context). Return its text, and the questions: to each of them
+        the client gives this answer."""
+        server, questions = Server("s", "1"), []  # type: ignore[var-annotated]
+        server.tool(hinted(act, context=Context))
+        talk = Talk(server, revision, OFFERS)
+        self.addCleanup(talk.close)
+        call, more = {"name": "take"}, {}  # type: ignore[var-annotated]
+        got = talk.request("tools/call", call)
+        while len(questions) < 9:
+            inputs = got.get("result", {}).get("inputRequests", {})
+            if "method" in got:
+                reply = {"jsonrpc": "2.0", "id": got["id"], "result": answer}
+                talk.give(json.dumps(reply).encode())
+                questions.append(got["params"])
+                got = json.loads(talk.take(DEADLINE) or b"null")
+            elif inputs:
+                questions += [one["params"] for one in inputs.values()]
+                more = {key: answer for key in inputs}
+                got = talk.request("tools/call", call, inputResponses=more,
+                                   requestState=got["result"]["requestState"])
+            else:
+                return text_of(got["result"]), questions
+        raise AssertionError(f"the tool asks again: {questions}")
+
+    def test_a_null_as_the_content_of_an_answer_counts_as_absent(self) -> None:
+        """OURS: Many hosts send it when the user declines. The content counts only for "accept"."""
+        form = dataclasses.make_dataclass("Form", [("n", int, 1)])
+        for (schema, action, content, wanted), revision in itertools.product((
+                (None, "accept", None, "['action']"), (None, "decline", None, "['action']"),
+                (ASKING_FORM, "cancel", None, "['action']"), (form, "decline", None, "None"),
+                (form, "decline", {"n": "x"}, "None"), (form, "accept", None, str(form()))),
+                ("2025-06-18", MODERN)):
+            def act(context: Context) -> str:
+                got = context.elicit("?", schema)
+                return str([*got] if isinstance(got, dict) else got)
+
+            with self.subTest(schema=schema, action=action, revision=revision):
+                answer = {"action": action, "content": content}
+                self.assertEqual(wanted, self.ask(act, answer, revision)[0])
+
+    def test_confirm_is_true_only_if_the_user_accepts(self) -> None:
+        """OURS: The form is empty. An own key is sent."""
+        for action, revision in itertools.product(("accept", "decline", "cancel"),
+                                                  ("2025-06-18", MODERN)):
+            with self.subTest(action, revision=revision):
+                said, (question,) = self.ask(lambda context: repr(context.confirm(
+                    "Sure?", key="k", timeout=DEADLINE)), {"action": action}, revision)
+                self.assertEqual(repr(action == "accept"), said)
+                self.assertEqual(("Sure?", {}), (
+                    question["message"], question["requestedSchema"]["properties"]))
+
+    def test_one_key_for_two_questions_in_a_run_raises_value_error(self) -> None:
+        """OURS: One answer would count for both, as in a loop that deletes what it asks about."""
+        def act(context: Context) -> str:
+            context.elicit("Delete a?", key="k")
+            try:
+                context.ask({"k": ("elicitation/create", {
+                    "message": "Delete b?", "requestedSchema": {
+                        "type": "object", "properties": {}}})})
+            except ValueError:
+                return "refused"
+            return "deleted"
+
+        for revision in "2025-06-18", MODERN:
+            said, questions = self.ask(act, {"action": "accept"}, revision)
+            self.assertEqual(("refused", 1), (said, len(questions)))
+
+    def test_a_field_of_a_form_is_a_list_only_where_the_revision_has_lists_of_choices(self) -> None:
+        """MUST NOT: Other clients refuse it. [elic.form.flat-schema]"""
+        choices = {"type": "string", "enum": ["a"]}, {"anyOf": [{"const": "a", "title": "A"}]}
+        for hint, since in ((List[str], "never"), (List[int], "never"),
+                            (List[Literal["a"]], "2025-11-25"), (List[SchemaColor], "2025-11-25"),
+                            ({"type": "array"}, "never"),
+                            *(({"type": "array", "items": one}, "2025-11-25") for one in choices)):
+            form: Any = TypedDict("Form", {"it": hint}) if not isinstance(hint, dict) else {
+                "type": "object", "properties": {"it": hint}}
+
+            def act(context: Context) -> str:
+                try:
+                    return str(context.elicit("?", form))
+                except ValueError:
+                    return "refused"
+
+            for revision in "2025-06-18", "2025-11-25", MODERN:
+                with self.subTest(hint=hint, revision=revision):
+                    said, questions = self.ask(act, {"action": "decline"}, revision)
+                    self.assertEqual(revision < since, said == "refused")
+                    self.assertEqual(revision >= since, len(questions) == 1)
+
+    def test_a_model_and_an_author_read_which_input_the_client_does_not_offer(self) -> None:
+        """OURS: The text is not an instruction, because the model cannot follow it."""
+        for revision in LEGACY[-1], MODERN:
+            got = Talk(fixture_server(), revision).request(
+                "tools/call", {"name": "ask", "arguments": {"text": "?"}})
+            said = got["error"]["message"] if "error" in got else text_of(got["result"])
+            self.assertRegex(said, "client.* elicitation|elicitation.* client")
+            self.assertNotRegex(said, r"\byou\b")
 
 
 # --- Handlers of resources, prompts and completion ------------------------------------------------
@@ -2988,6 +3257,44 @@ class TestResourcesAndPrompts(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":%s,"total":%s,"hasMore":%s}}}
 """, [(n, n, json.dumps([str(i) for i in range(n)][:100]), n, more) for n, more in (
             (0, "false"), (100, "false"), (101, "true"), (250, "true"))])
+
+    def test_a_uri_is_compared_with_a_template_in_linear_time(self) -> None:
+        """OURS: A value may have the text that follows it in the template."""
+        server = Server("s", "1")
+        server.resource("date://{year}-{month}-{day}", name="date")(
+            lambda year, month, day: f"{year}-{month}-{day}")
+        server.resource("x://{a}-{b}.txt", name="x")(lambda a, b: f"{a}-{b}.txt")
+        with Client(server, timeout=DEADLINE) as client:
+            for uri in "date://2026-11-26", "date://a-b-c-d", "x://1-2.txt.txt", "x://--1.txt":
+                found = client.read_resource(uri)["contents"][0]["text"]
+                self.assertEqual(uri, uri[:uri.index(":") + 3] + found)
+            for uri in "date://" + "-" * 1500 + "/", "x://" + "-.txt" * 300 + "/":
+                began = time.process_time()
+                self.assertRaises(RpcError, client.read_resource, uri)
+                self.assertLess(time.process_time() - began, 1.0)
+
+    def test_uris_that_differ_only_in_how_they_are_encoded_are_the_same_resource(self) -> None:
+        """OURS: Many clients encode a URI before they send it. An encoded slash is not a slash."""
+        server = Server("s", "1")
+        for uri in ("file:///caf\u00e9.txt", "file:///my docs/plan.txt", "done://a%20b",
+                    "case://%c3%bc"):
+            server.resource(uri, name=uri)(lambda: "")
+        for uri in "note://\u00fc/{it}", "file:///my docs/{it}", "item://{it}":
+            server.resource(uri, name=uri)(lambda it: it)
+        for uri, found in (
+                *((uri, "") for uri in (
+                    "file:///caf\u00e9.txt", "file:///caf%C3%A9.txt", "file:///caf%c3%a9.txt",
+                    "file:///my docs/plan.txt", "file:///my%20docs/plan.txt", "done://a%20b",
+                    "done://a b", "case://%C3%BC")),
+                ("note://%C3%BC/a", "a"), ("note://\u00fc/a", "a"),
+                ("file:///my%20docs/a%20b", "a b"), ("item://a%20b", "a b"),
+                ("item://%E2%82%AC", "\u20ac"), ("item://a+b", "a+b"), ("item://%2520", "%20")):
+            with self.subTest(uri), Client(server, timeout=DEADLINE) as client:
+                self.assertEqual(found, client.read_resource(uri)["contents"][0]["text"])
+        with Client(server, timeout=DEADLINE) as client:
+            for uri in ("item://a%2Fb", "item://..", "item://%2e%2e", "item://a%00b",
+                        "file:///my%20docs%2Fplan.txt"):
+                self.assertRaises(RpcError, client.read_resource, uri)
 
 
 @plays(r'''
@@ -3504,14 +3811,25 @@ finally:
             (64, 0), ("", PROCESS_STUCK), (signal.SIGTERM, signal.SIGINT))])
 
     def test_a_second_signal_ends_a_server_whatever_hangs(self) -> None:
-        child = self.start(main=f"import atexit\natexit.register(lambda: {PROCESS_HANG})\n"
-                                "server.run()")
-        child.send(*OPENING)
-        child.until("hello")
-        self.signal(child, signal.SIGTERM)
-        child.read_stderr("here")
-        child.child.send_signal(signal.SIGTERM)
-        self.assertIn(child.child.wait(DEADLINE), (128 + signal.SIGTERM, -signal.SIGTERM))
+        """Here a `finally` of a tool or the program, atexit, or a thread that Python waits for."""
+        def check(main: str, code: str = "") -> None:
+            child = self.start("workers=0", main=main)
+            child.send(*OPENING)
+            child.until("hello")
+            if code:
+                child.run(code)
+            self.signal(child, signal.SIGTERM)
+            child.read_stderr("here")
+            child.child.send_signal(signal.SIGTERM)
+            self.assertIn(child.child.wait(DEADLINE), (128 + signal.SIGTERM, -signal.SIGTERM))
+
+        finally_hangs = f"try:\n    %s\nfinally:\n    {PROCESS_STUCK}"
+        self.beside(check, [("tool", "server.run()", finally_hangs % PROCESS_STUCK), *(
+            (main, main) for main in (
+                finally_hangs % "server.run()",
+                f"import atexit\natexit.register(lambda: {PROCESS_HANG})\nserver.run()",
+                "threading.Thread(target=threading.Event().wait).start()\n"
+                f"try:\n    server.run()\nfinally:\n    {PROCESS_HERE}"))])
 
     def test_a_client_that_does_not_read_delays_neither_a_cancellation_nor_the_end(self) -> None:
         """A result of 1 MiB waits to be read. [cancel.receiver-stops]
@@ -3527,16 +3845,20 @@ finally:
         self.assertEqual(0, child.wait_for_end())
 
     def test_run_restores_descriptors_streams_and_signal_handlers_and_ends_threads(self) -> None:
-        """The program may go on, and may call run() again. [stdio.stdout-only-messages]"""
+        """It keeps no session. The program may go on, and may call run() again.
+        [stdio.stdout-only-messages]"""
         host = f"""
-import signal
+import gc, signal
+from mcp_ref import ServerSession
 LINES = {[*OPENING, process_run(1, "print('printed')")]}
 
 def facts():
     for one in {{*threading.enumerate()}} - {{threading.main_thread(), threading.current_thread()}}:
         one.join(5)
     return [os.fstat(0).st_ino, os.fstat(1).st_ino, sys.stdin, sys.stdout,
-            signal.getsignal(2), signal.getsignal(15), threading.active_count()]
+            signal.getsignal(2), signal.getsignal(15), threading.active_count(), sys.excepthook,
+            threading.excepthook, gc.collect() * 0 + sum(
+                isinstance(one, ServerSession) for one in gc.get_objects())]
 
 def once():
     source, sink = os.pipe()
@@ -3547,10 +3869,19 @@ def once():
     os.write(1, b'{{"id":%d}}\\n' % (before == facts()))
 """
         once, other = ["hello", 1, 1], "server = Server('', '', workers=0)\nserver.tool(execute)\n"
-        for code, ids in ("once(), once()", 2 * once), (other + "once()", once):
+        for code, ids in ("once(), once(), once()", 3 * once), (other + "once()", once):
             child = self.start(main=host + code)
             got = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
             self.assertEqual((ids, 0), (got, child.wait_for_end()))
+
+    def test_what_a_call_leaves_in_a_context_variable_is_not_seen_by_another_call(self) -> None:
+        """OURS: Each call sees what was set when run() was called."""
+        for workers in 64, 1, 0:
+            child = self.start(f"workers={workers}", before="import contextvars\nvariable = "
+                               "contextvars.ContextVar('variable')\nvariable.set('of run()')")
+            for _ in range(3):
+                self.assertEqual("of run()", child.out(
+                    "out = variable.get('nothing'); variable.set('left')"))
 
 
 class TestFaults(ProcessCase):
@@ -3648,6 +3979,53 @@ class TestFaults(ProcessCase):
             self.assertEqual(0, child.child.wait(DEADLINE))
 
         self.beside(check, [(f"workers={workers}", workers) for workers in (64, 0)])
+
+    def process(self, options: str, stderr: int) -> Process:
+        """Start PROCESS_SERVER with this descriptor as its stderr, and open a session."""
+        end = Process([*PYTHON, "-c", PROCESS_SERVER.replace("OPTIONS", options) + """
+server.method("own/fail")(lambda: 1 / 0)
+server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
+        self.addCleanup(end.close)
+        for line in OPENING:
+            end.give(line)
+        self.assertIn(b"hello", end.take(DEADLINE) or b"")
+        return end
+
+    def test_a_host_that_never_reads_stderr_gets_all_responses(self) -> None:
+        """OURS: A failure is logged after its response is written. Without workers, the server
+        waits then."""
+        reader, stderr = os.pipe()
+        os.set_blocking(stderr, False)
+        for size in 4096, 1:  # fill the pipe
+            try:
+                while os.write(stderr, b"x" * size):
+                    pass
+            except BlockingIOError:
+                pass
+        os.set_blocking(stderr, True)
+        fails, ping = process_run(1, "raise ValueError"), request_line(3)
+        for options, lines in (("", [fails, request_line(2, "own/fail"), ping]),
+                               ("", [request_line(2, "own/fail"), fails, ping]),
+                               ("workers=0", [fails]), ("workers=0", [ping, fails])):
+            end = self.process(options, stderr)
+            for line in lines:
+                end.give(line)
+                self.assertEqual(json.loads(line)["id"], json.loads(
+                    end.take(DEADLINE / 2) or b'{"id":0}')["id"])
+        os.close(reader), os.close(stderr)  # from now on, what is logged is lost
+
+    def test_what_a_tool_prints_is_lost_if_stderr_cannot_be_written(self) -> None:
+        """It must not come out on stdout instead. [stdio.stdout-only-messages]"""
+        reader, stderr = os.pipe()
+        os.close(reader)
+        full = os.open("/dev/full", os.O_WRONLY) if os.path.exists("/dev/full") else stderr
+        for one in stderr, full:
+            end = self.process("", one)
+            end.give(process_run(1, "print('printed'), os.system('echo child')"))
+            self.assertIn(b'"id":1', (end.take(DEADLINE) or b"").replace(b" ", b""))
+            end.close()
+            self.assertIsNone(end.take(0.1))
+        os.close(stderr), full != stderr and os.close(full)
 
 
 class TestSurroundings(ProcessCase):
@@ -3841,21 +4219,16 @@ class TestSchema(unittest.TestCase):
             listener.shutdown()
         self.assertEqual([], seen)
 
-    def test_the_depth_and_the_steps_of_a_validation_are_bounded(self) -> None:
-        """[jsonschema.bounds] The steps are 2 to the power of 20 here. Long lists are allowed."""
+    def test_the_depth_of_a_validation_is_bounded(self) -> None:
+        """[jsonschema.bounds] Long lists are allowed."""
         def nested(depth: int, inner: Any, wrap: Callable[[Any], Any]) -> Any:
             return functools.reduce(lambda inner, _: wrap(inner), range(depth), inner)
 
         deep: Any = nested(5000, [], lambda x: [x])
-        ways = {str(n): {"allOf": [{"$ref": f"#/$defs/{n + 1}"}] * 2} for n in range(20)}
-        numbers = [*range(12_000)]
         for schema, value in (
                 *[(nested(5000, {}, lambda inner: {word: inner}), 1) for word in (
                     "not", "items", "additionalProperties", "properties", "enum")],
-                ({"$ref": "#/$defs/0", "$defs": {**ways, "20": {}}}, 1), ({"const": 1}, deep),
-                ({"$ref": "#"}, 1), ({"items": {"$ref": "#"}}, deep),
-                ({"allOf": [{"const": numbers}] * 3_000}, numbers),
-                ({"allOf": [{"uniqueItems": True}] * 3_000}, numbers)):
+                ({"const": 1}, deep), ({"$ref": "#"}, 1), ({"items": {"$ref": "#"}}, deep)):
             began = time.process_time()
             self.assertRaises((ValueError, RecursionError), mcp_ref.validate, value, schema)
             self.assertLess(time.process_time() - began, 4.0)
@@ -3942,6 +4315,10 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
     ("Annotated[int, 'size']", {**SCHEMA_INT, "description": "size"}, 1.0, 1),
     ("list[Annotated[int, {'minimum': 0}, 'size']]", {"type": "array", "items": {
         **SCHEMA_INT, "minimum": 0, "description": "size"}}, [1.0], [1]),
+    ("typing.NewType('Size', int)", SCHEMA_INT, 1.0, 1),
+    ("typing.NewType('Spot', SchemaPoint)", SCHEMA_POINT, SCHEMA_P, SCHEMA_Q),
+    *[("typing.TypeAliasType('Sizes', List[int])",  # as `type Sizes = List[int]`
+       {**SCHEMA_LIST, "items": SCHEMA_INT}, [1.0], [1])] * (sys.version_info >= (3, 12)),
     *[("int | None", SCHEMA_MAYBE, 2.0, 2)] * (sys.version_info >= (3, 10)),
     *[("SchemaTotal", schema_object({"a": SCHEMA_INT, "b": SCHEMA_INT}, "a"), {"a": 1.0}, {"a": 1})
       ] * (sys.version_info >= (3, 11))]
@@ -4068,6 +4445,9 @@ class TestHints(unittest.TestCase):
                 self.assertEqual(([value], type(value)), (got, type(got[0])))
                 back = result["structuredContent"]["it"]
                 self.assertEqual(given, back.replace("+00:00", "Z") if value is noon else back)
+        result = self.use(lambda: {day: {SchemaColor.RED: 1}, SchemaLevel.LOW: noon})[1]
+        self.assertEqual({"2026-07-28": {"red": 1}, "1": noon.isoformat()},
+                         result["structuredContent"])
         result = self.use(hinted(lambda it: None, it=datetime.date), {"it": "tomorrow"})[1]
         self.assertTrue(result["isError"])
         self.assertIn("tomorrow", text_of(result))
@@ -4137,6 +4517,44 @@ class TestHints(unittest.TestCase):
                 self.use(hinted(lambda it: got.append(it), it=hint), {"it": value})
                 self.assertEqual(repr([wanted]), repr(got))
 
+    def test_json_text_is_mended_like_the_value_that_it_stands_for(self) -> None:
+        """OURS: Models send both at once: text instead of an object, and null in its members."""
+        def take(one: SchemaNull = SchemaNull(), count: Optional[int] = None,
+                 many: List[SchemaNull] = [], at: SchemaOptions = {},  # type: ignore[valid-type]
+                 named: Dict[str, SchemaNull] = {}) -> str:
+            return repr([one, count, many, at, named])
+
+        for text, value in (
+                ({"one": '{"a": null}'}, {"one": {"a": None}}), ({"count": "null"}, {}),
+                ({"one": '{"a": null, "b": 2}'}, {"one": {"b": 2}}),
+                ({"many": '[{"a": null}]'}, {"many": [{}]}),
+                ({"many": ['{"a": null}', {"a": None}]}, {"many": [{}, {}]}),
+                ({"at": '{"deep": null}'}, {}), ({"named": '{"a": {"a": null}}'},
+                                                 {"named": {"a": {}}})):
+            with self.subTest(text):
+                self.assertEqual(self.use(take, value)[1], self.use(take, text)[1])
+
+    def test_the_hints_of_a_program_that_an_editor_runs_with_exec_are_resolved(self) -> None:
+        """OURS: Its names are not those of the module that its classes name."""
+        space: Dict[str, Any] = {"__name__": "__main__"}
+        exec("""from __future__ import annotations
+from dataclasses import dataclass
+from typing import List, TypedDict
+@dataclass
+class Inner:
+    n: int
+@dataclass
+class Outer:
+    inners: List[Inner]
+class Both(TypedDict):
+    one: Outer
+def take(it: Both) -> Both:
+    return {"one": Outer([Inner(it["one"].inners[0].n)])}""", space)
+        both = {"one": {"inners": [{"n": 1}]}}
+        tool, result = self.use(space["take"], {"it": both})
+        self.assertEqual(both, result["structuredContent"])
+        self.assertEqual("object", tool["outputSchema"]["type"])
+
     def test_if_a_fault_remains_the_result_reports_the_original_faults(self) -> None:
         for hint, value in UNMENDED:
             with self.subTest(hint, value=repr(value)[:40]):
@@ -4191,6 +4609,18 @@ class TestHints(unittest.TestCase):
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
 < {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
+
+== If the server ends after the probe or its cancellation, it is started again, once, and gets
+   initialize first  OURS legacy raw client [ver.probe.legacy-fallback]
+! client = wire.client = Client(wire, probe_timeout=0.05); client.connect()
+> {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$probe","...":0}}
+> {"jsonrpc":"2.0","id":"$lost","method":"initialize","params":"..."}
+<
+> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
+< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+= (wire.opened, wire.ended, client.protocol_version) == (2, 1, revision)
 
 == A client does not cancel initialize if the server does not answer, but closes the connection
    MUST legacy raw client [cancel.not-initialize]
@@ -4442,20 +4872,80 @@ class TestClientRequests(unittest.TestCase):
             ("list_resource_templates", "resources/templates/list", "resourceTemplates"))
             for end in ("", ',"nextCursor":null')])
 
-    def test_a_list_that_has_no_end_ends(self) -> None:
-        """OURS: If each page has a new cursor, ValueError is raised. If a cursor was there before,
-        the items so far are returned, and a warning is logged."""
-        for cursor in str, lambda n: "ab"[n % 2]:
-            end, asked = Wire("2025-11-25"), []  # type: ignore[var-annotated]
-            end.respond = lambda message: {
-                "tools": [{"name": "a"}], "nextCursor": cursor(asked.append(1) or len(asked))}
-            with end.client as client:
-                if cursor is str:
-                    self.assertRaises(ValueError, client.list_tools)
+    def test_a_list_whose_cursors_have_no_end_ends(self) -> None:
+        """OURS: If a cursor comes again, the items so far are returned, with a warning. If each
+        page has a new cursor, ValueError is raised."""
+        for (cursor, pages), revision in itertools.product((
+                (str, 0), (lambda n: "ab"[n % 2], 3), (lambda n: "a", 2)), (LEGACY[0], MODERN)):
+            end, asked = Wire(revision), []  # type: ignore[var-annotated]
+            end.respond = lambda message: asked.append(f"{len(asked)}") or {
+                "prompts": [{"name": asked[-1]}], "nextCursor": cursor(len(asked))}
+            with end.client as client, self.subTest(pages=pages, revision=revision):
+                if pages:
+                    with self.assertLogs(mcp_ref.__name__, "WARNING"):
+                        listed = client.list_prompts()
+                    self.assertEqual([*"0123"[:pages]], [one["name"] for one in listed])
                 else:
-                    with self.assertLogs("mcp_ref"):
-                        self.assertEqual([{"name": "a"}] * 3, client.list_tools())
+                    self.assertRaises(ValueError, client.list_prompts)
             self.assertLess(len(asked), 1100)
+
+    def call(self, schema: Any, value: Any, times: int = 1) -> None:
+        """List and call a tool, whose server declares a schema and sends structured content."""
+        end = Wire("2025-11-25")
+        tools = [{"name": "odd tool", "inputSchema": {}, "outputSchema": schema}]
+        end.respond = lambda message: {"tools": tools} if message["method"] == "tools/list" else {
+            "content": [], "structuredContent": value}
+        with end.client as client:
+            client.list_tools()
+            for _ in range(times):
+                client.call_tool("odd tool")
+
+    def test_a_fault_in_the_output_schema_of_a_server_costs_no_result(self) -> None:
+        """OURS: One warning names the tool, and its results are not checked."""
+        draft = "http://json-schema.org/draft-0%d/schema#"
+        for fault in ({"$ref": "#/$defs/no"}, {"items": [{"type": "number"}]}, {"required": True},
+                      {"type": "any"}, {"exclusiveMinimum": True}, {"anyOf": []}, {"enum": 5},
+                      {"minimum": 0, "exclusiveMinimum": True, "$schema": draft % 4},
+                      {"properties": None}, {"required": None}, {"properties": {"p": 5}}, 5):
+            for schema in {"properties": {"p": fault}}, fault:
+                with self.subTest(schema=schema), self.assertLogs() as logs:
+                    self.call(schema, {"p": [1]}, 2)
+                    self.assertEqual(1, len(logs.output), logs.output)
+                    self.assertIn("odd tool", logs.output[0])
+        # Valid in draft 7, where words beside $ref have no effect.
+        for more in ({"dependencies": {"a": ["b"]}}, {"properties": {"p": {
+                "$ref": "#/definitions/A", "maxLength": 1}}, "definitions": {"A": {}}}):
+            self.call({"$schema": draft % 7, **more}, {"p": "abc"})
+        with self.assertRaises(ValueError):
+            self.call({"$schema": draft % 7, "required": ["p"]}, {})
+
+    def test_a_schema_of_a_server_takes_little_time_and_memory(self) -> None:
+        """OURS: Its patterns are not applied. The steps would be 2 to the power of 20, the hashes
+        of all integers collide, or the names of nested properties are long. [jsonschema.bounds]"""
+        numbers = [n * sys.hash_info.modulus for n in range(1, 15_000)]
+        ways = {str(n): {"allOf": [{"$ref": f"#/$defs/{n + 1}"}] * 2} for n in range(20)}
+        often = {"allOf": [{"$ref": "#/$defs/0"}] * 3000}
+        for schema, value in (
+                ({"$ref": "#/$defs/0", "$defs": {**ways, "20": {}}}, 1),
+                ({**often, "$defs": {"0": {"const": numbers}}}, numbers),
+                ({**often, "$defs": {"0": {"uniqueItems": True}}}, [*range(12_000)]),
+                ({"uniqueItems": True}, numbers), ({"pattern": "^(a+)+$"}, "a" * 40 + "!"),
+                ({"pattern": "("}, "a")):
+            began = time.process_time()
+            with self.subTest(schema=str(schema)[:80]):
+                try:
+                    self.call(schema, value)
+                except ValueError:  # too much to check
+                    self.assertNotIn("pattern", schema)
+                self.assertLess(time.process_time() - began, 4.0)
+        if sys.implementation.name == "cpython":
+            import tracemalloc
+
+            self.addCleanup(tracemalloc.stop)
+            tracemalloc.start()
+            self.call(functools.reduce(lambda inner, n: {"properties": {"x" * 20_000: inner}},
+                                       range(90), {}), {})
+            self.assertLess(tracemalloc.get_traced_memory()[1], 30_000_000)
 
     def test_a_call_answers_at_most_a_hundred_inputs_in_at_most_ten_rounds(self) -> None:
         """OURS: If a result would exceed this, the user is not asked at all, and ValueError is
@@ -4666,6 +5156,23 @@ class TestClientRequests(unittest.TestCase):
 class TestClientAnswers(unittest.TestCase):
     """Answers to servers of both eras, subscriptions, and the end of a connection."""
 
+    def test_after_close_nothing_that_the_server_sends_is_heard(self) -> None:
+        """OURS: A process that the server has started may still hold its stdout."""
+        for revision in LEGACY[-1], MODERN:
+            wire, asked = Wire(revision, offers=True), []  # type: ignore[var-annotated]
+            wire.elicit = lambda params: asked.append(params) or {"action": "decline"}
+            wire.respond = lambda message: {}
+            with self.subTest(revision), wire.client as client:
+                late = wire.on_line
+                client.close()
+                late(b'{"jsonrpc":"2.0","method":"x/late"}')
+                late(request_line(1, "elicitation/create", message="?", requestedSchema={
+                    "type": "object", "properties": {}}))
+                client.connect()
+                wire.give(b'{"jsonrpc":"2.0","method":"x/new"}')
+                self.assertEqual("x/new", wire.heard.get(timeout=DEADLINE)[0])
+            self.assertEqual((True, []), (wire.heard.empty(), asked))
+
     def test_a_request_of_a_server_that_a_client_cannot_answer_gets_an_error(self) -> None:
         """MUST: The client does not offer the method, the params are wrong, or the handler raises
         an exception. [samp.result.shape] [base.request.params-object] [base.error.invalid-request]
@@ -4717,6 +5224,9 @@ class TestClientAnswers(unittest.TestCase):
             (one, '"accept", "content": {"n": 1, "x": "y"}', '"action":"accept","content":{"n":1}'),
             (one, '"accept", "content": {"N": 1, "": [{}]}', '"action":"accept","content":{}'),
             (two, '"accept", "content": {"secret": "x"}', '"action":"accept","content":{"n":2}'),
+            ('"properties":{"n":{"type":"string","pattern":"^(a+)+$"}}',  # it is not applied
+             f'"accept", "content": {{"n": "{"a" * 40}!"}}',
+             f'"action":"accept","content":{{"n":"{"a" * 40}!"}}'),
             ('"properties":{}', '"accept", "content": {"secret": "x"}',
              '"action":"accept","content":{}'))]
         plays_rows(self, r"""
@@ -5023,6 +5533,18 @@ print(*client.call_tool(code)["at"])
 """], env={**os.environ, "PYTHONPATH": HERE}, capture_output=True, timeout=DEADLINE)
         self.assertEqual((0, b"/ v False\n", b"x" * 99999),
                          (done.returncode, done.stdout, done.stderr))
+
+    def test_the_stderr_of_a_server_process_goes_where_its_client_says(self) -> None:
+        """OURS: Only if it is the client's own does a message point to it."""
+        with tempfile.TemporaryFile() as file:
+            for stderr, code in ((None, ""), (subprocess.DEVNULL, "os.write(2, b'lost'); "),
+                                 (file, "os.write(2, b'said'); ")):
+                with self.subTest(stderr), self.spawn(stderr=stderr) as client:
+                    with self.assertRaises(ConnectionClosed) as caught:
+                        client.call_tool(code + "os._exit(7)")
+                    self.assertEqual(stderr is None, "stderr" in str(caught.exception))
+            file.seek(0)
+            self.assertEqual(b"said", file.read())
 
 
 # --- The file itself ------------------------------------------------------------------------------
