@@ -3,7 +3,7 @@
 PYTHON ?= python3
 TOOLS  := .venv/tools
 
-.PHONY: demo test test-all test-shuffled check spec bench interop conformance fuzz mutants soak clean
+.PHONY: demo test test-all test-shuffled check spec bench interop conformance fuzz mutants soak windows clean
 
 demo:            ## a conversation between client and server, every message explained
 	@$(PYTHON) examples/demo.py $(ARGS)
@@ -59,11 +59,14 @@ mutants:         ## N (20) small changes of mcp_ref.py, each tested by the suite
 soak:            ## load and a kill every second for SOAK_SECONDS (600); Linux only
 	$(PYTHON) .ci/soak.py
 
+windows:         ## all tests on a CPython for Windows, under Wine; builds it in .wine/; Linux only
+	@$(PYTHON) .ci/windows.py $(ARGS)
+
 $(TOOLS): .ci/requirements.txt
 	$(PYTHON) -m venv $@
 	$@/bin/pip install -q -r $<
 	@touch $@
 
 clean:
-	rm -rf .venv .node .coverage* .mypy_cache .ruff_cache
+	rm -rf .venv .node .wine .coverage* .mypy_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
