@@ -5251,6 +5251,100 @@ print(facts() == before, logging.getLogger("mcp_ref").handlers)"""))
             self.assertIn(b"tools/call", seen[name][2][1])
         self.assertEqual(seen["server"][1][1], seen["client"][1][1])
 
+
+# --- Windows --------------------------------------------------------------------------------------
+# What differs there. The other tests are the same on each system.
+
+
+class TestWindows(ProcessCase):
+    """A server and a client are not disturbed by the peculiarities of Windows."""
+
+    def test_print_of_text_that_the_encoding_of_stdout_lacks_does_not_fail(self) -> None:
+        """There, a pipe has the encoding cp1252. After run(), stdout is as strict as before."""
+        child = self.start(before="sys.stdout.reconfigure(encoding='cp1252', errors='strict')",
+                           main="server.run()\nos.write(2, sys.stdout.errors.encode())")
+        child.send(*OPENING, process_run(1, "print('\u2713', flush=True)"))
+        self.assertEqual("done", text_of(child.until(1)["result"]))
+        child.end()
+        self.assertEqual(["\\u2713", "strict"], child.said.split())
+
+    def test_control_c_ends_each_wait_of_a_client_at_once(self) -> None:
+        """Before Python 3.14, it interrupts no lock there."""
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+
+        def interrupt(*what: Any) -> None:
+            """Send Ctrl-C to the main thread, which is waiting or about to wait."""
+            if WINDOWS:  # os.kill() would end this process
+                signal.raise_signal(signal.SIGINT)
+            else:
+                os.kill(os.getpid(), signal.SIGINT)
+            gate.wait(DEADLINE)
+
+        def respond(message: Any) -> Any:
+            """Interrupt the client while it waits for a response, a callback or its user."""
+            if message["method"] == "resources/read":
+                return {"contents": [], "resultType": "input_required", "inputRequests": {"a": {
+                    "method": "elicitation/create", "params": {"message": "?"}}}}
+            token = message["params"]["_meta"].get("progressToken")
+            if token is None:
+                later(interrupt)
+                return None
+            end.give(json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": {
+                "progressToken": token, "progress": 1}}).encode())
+            return {"content": [], "resultType": "complete"}
+
+        end = Wire(MODERN, offers=True)
+        end.elicit, end.respond = interrupt, respond
+        client = end.client.connect()
+        for job in (lambda: client.start("tools/call", {"name": "x"}).result(DEADLINE),
+                    lambda: client.call_tool("x"),
+                    lambda: client.call_tool("x", on_progress=interrupt),
+                    lambda: client.read_resource("a:b")):
+            with self.subTest(job=linecache.getline(__file__, job.__code__.co_firstlineno)):
+                began = time.monotonic()
+                self.assertRaises(KeyboardInterrupt, job)
+                self.assertLess(time.monotonic() - began, DEADLINE / 2)
+            gate.set()  # the callback returns
+            client.ping()
+            gate.clear()
+
+    @unittest.skipUnless(hasattr(signal, "SIGBREAK"), "needs SIGBREAK")
+    def test_sigbreak_ends_a_server_as_sigterm_does(self) -> None:
+        """It arrives for Ctrl-Break, and when the console is closed."""
+        number = getattr(signal, "SIGBREAK", 0)
+        child = self.start(before=PROCESS_SELF_SIGNAL.format(number=int(number)),
+                           main="try: server.run()\nfinally: os.write(2, b'finally')")
+        child.send(*OPENING)
+        child.until("hello")
+        child.gate.write(b".")
+        self.assertEqual((128 + number, "finally"), (child.wait_for_end(), child.said.strip()))
+
+    @unittest.skipUnless(WINDOWS, "only Windows needs SYSTEMROOT")
+    def test_a_server_process_gets_systemroot_whatever_its_env_is(self) -> None:
+        """Without it, Python and node do not start. Names of variables have no case there."""
+        code = "answer(root=os.environ.get('SYSTEMROOT'))"
+        for env, root in (({"K": "v"}, os.environ["SYSTEMROOT"]),
+                          ({"SystemRoot": "C:\\x", "K": "v"}, "C:\\x")):
+            with self.subTest(env), Client(
+                    [sys.executable, "-I", "-S", "-c", CLIENT_SCRIPT, os.devnull], env=env,
+                    timeout=DEADLINE, protocol_version=LEGACY[-1]) as client:
+                self.assertEqual(root, client.call_tool(code)["root"])
+
+    @unittest.skipUnless(WINDOWS, "elsewhere, these are names of files")
+    def test_a_uri_that_names_a_device_or_a_stream_is_unknown(self) -> None:
+        """[res.path-traversal]"""
+        talk = Talk(fixture_server())
+        for known, names in (
+                (False, ("CON", "NUL", "nul.txt", "nul .x", "aux", "COM1", "lpt9.a.b", "COM%C2%B9",
+                         "CONIN$", "conout$", "data.txt:stream", "data.txt::$DATA", "a.", "a%20",
+                         "...")),
+                (True, ("console", "com", "COM10", "nul1", "x.nul", "a.txt", "$", "a b"))):
+            for name in names:
+                got = talk.request("resources/read", {"uri": f"fixture://item/{name}"})
+                self.assertEqual(known, "result" in got, name)
+
+
 def main(arguments: List[str]) -> int:
     """Serve the fixture, judge another server, or run the tests."""
     if arguments == ["--serve"]:
