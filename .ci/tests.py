@@ -125,6 +125,7 @@ def run_file(python: str, path: str, seed: str) -> tuple[str, list[int]]:
 
 def main(arguments: list[str]) -> int:
     os.chdir(ROOT)
+    sys.stdout.reconfigure(errors="backslashreplace")  # on Windows, it may lack characters
     if arguments == ["--here"]:
         return run_here(find_files(), None)
     if arguments and arguments[0].endswith(".py"):
