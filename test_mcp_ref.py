@@ -4154,7 +4154,7 @@ class TestHints(unittest.TestCase):
                 (datetime.datetime, "2026-07-28T12:00:00Z", noon),
                 (uuid.UUID, str(uuid.UUID(int=1)), uuid.UUID(int=1)),
                 (decimal.Decimal, "1.50", decimal.Decimal("1.50")),
-                (pathlib.Path, "a/b", pathlib.Path("a/b")),
+                (pathlib.Path, os.path.join("a", "b"), pathlib.Path("a/b")),
                 (fractions.Fraction, "1/3", fractions.Fraction(1, 3)),
                 (List[datetime.date], ["2026-07-28"], [day]),
                 (Optional[datetime.date], "2026-07-28", day)):
