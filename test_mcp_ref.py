@@ -1340,20 +1340,6 @@ class TestEnvelope(unittest.TestCase):
                     talk.open()
                 play_envelope(self, talk)
 
-    def test_jobs_of_cancelled_requests_count_towards_the_bound_of_requests(self) -> None:
-        """They wait behind slow ones, and would use up the memory."""
-        lines: List[bytes] = []
-        jobs: List[Any] = []
-        server = fixture_server(bounds=Bounds(requests=3))
-        session = server.connect(lines.append, jobs.append)
-        for one in OPENING:
-            session.receive(one)
-        for rid in range(1, 6):
-            session.receive(request_line(rid, "tools/call", name="echo", arguments={"text": "a"}))
-            session.receive(cancel_line(rid))
-        codes = [json.loads(line).get("error", {}).get("code") for line in lines[1:]]
-        self.assertEqual(([429, 429], 3), (codes, len(jobs)))
-
     def test_a_line_or_a_batch_that_exceeds_its_bound_is_refused(self) -> None:
         line, ping = peer_request('"x"').encode(), {"jsonrpc": "2.0", "method": "ping"}
         end = Talk(Server("s", "1", bounds=Bounds(line=len(line), batch=2)))
@@ -1367,17 +1353,14 @@ class TestEnvelope(unittest.TestCase):
         self.assertEqual([dict, list, dict], list(map(type, end.out())))
 
     def test_the_reply_function_of_receive_gets_all_responses_to_a_line_and_then_none(self) -> None:
-        """None of these lines goes to send(). If no thread can be started, a job runs at once."""
-        def start(job: Any) -> None:
-            raise RuntimeError("can't start new thread")
-
+        """None of these lines goes to send()."""
         def short(message: Any) -> Any:
             return list(map(short, message)) if isinstance(message, list) else {
                 name: value["code"] if name == "error" else value
                 for name, value in message.items() if name != "jsonrpc"}
 
         sent: List[bytes] = []
-        peer = Peer(sent.append, start, methods={"get": lambda: [1]})
+        peer = Peer(sent.append, lambda job: job(), methods={"get": lambda: [1]})
         get, note = '{"jsonrpc":"2.0","id":1,"method":"get"}', '{"jsonrpc":"2.0","method":"get"}'
         for line, *wanted in (
                 (get, {"id": 1, "result": [1]}), (note,), ('{"jsonrpc":"2.0","id":1,"result":1}',),
@@ -1598,7 +1581,7 @@ class TestSideBySide(unittest.TestCase):
 
 == If initialize names an unknown revision, the server offers the newest legacy revision  SHOULD
    2025-11-25 raw [life.version.server-latest] [life.error-cases]
-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01",
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2999-01-01",
    "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","...":0}}
 
@@ -1714,10 +1697,10 @@ class TestHandshake(unittest.TestCase):
 == A request in an unknown revision gets the error -32022, which lists the revisions of the server
    MUST modern raw [ver.unsupported-error] [ver.unsupported-data]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
-   "io.modelcontextprotocol/protocolVersion":"1900-01-01",
+   "io.modelcontextprotocol/protocolVersion":"2999-01-01",
    "io.modelcontextprotocol/clientCapabilities":{}}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"...",
-   "data":{"supported":"$versions","requested":"1900-01-01","...":0}}}
+   "data":{"supported":"$versions","requested":"2999-01-01","...":0}}}
 = "2026-07-28" in versions
 
 # From here on the runner adds `_meta` to each request. It checks and hides the resultType of each
@@ -1805,7 +1788,7 @@ class TestModern(unittest.TestCase):
 == The error for an unsupported revision takes precedence over the error for an unknown method  OURS
    modern raw
 > {"jsonrpc":"2.0","id":1,"method":"no/such","params":{"_meta":{
-   "io.modelcontextprotocol/protocolVersion":"1900-01-01",
+   "io.modelcontextprotocol/protocolVersion":"2999-01-01",
    "io.modelcontextprotocol/clientCapabilities":{}}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"...","data":"..."}}
 
@@ -1913,7 +1896,7 @@ LIFE_BAD_META = (
     (-32602, "protocolVersion", None), (-32602, "clientCapabilities", []),
     (-32602, "clientCapabilities", None), (-32602, "clientInfo", "suite"),
     (-32602, "logLevel", "loud"), (-32602, "logLevel", 5), (-32022, "protocolVersion", ""),
-    (-32022, "protocolVersion", "2025-11-25"), (-32022, "protocolVersion", "2099-01-01"))
+    (-32022, "protocolVersion", "2025-11-25"), (-32022, "protocolVersion", "2999-01-01"))
 LIFE_BAD_HELLO = (  # wrong members in the params of initialize; None means a missing member
     {"protocolVersion": None}, {"capabilities": None}, {"clientInfo": None},
     {"protocolVersion": 5}, {"capabilities": []}, {"clientInfo": "suite"},
@@ -1974,9 +1957,7 @@ SERVER_BLOCKS = [
     {"type": "resource_link", "uri": "values://data", "name": "data"},
     {"type": "resource", "resource": {"uri": "values://data", "text": "hello"}}]
 SERVER_RETURNS = {  # tool -> the value that it returns, or the exception that it raises
-    "nothing": None, "gallery": SERVER_BLOCKS, "schema": {"type": ["\u00e4"]},
-    "mixed": ["a", 1, mcp_ref.image(b"x", "image/png")],
-    "nan": [float("nan")], "words": ValueError("why"), "wordless": ZeroDivisionError(),
+    "nothing": None, "gallery": SERVER_BLOCKS,
     "paid": RpcError(-32042, "Pay first.", {"elicitations": [{
         "mode": "url", "message": "Pay.", "url": "https://a.example/", "elicitationId": "7"}]})}
 
@@ -2014,7 +1995,7 @@ def server_values() -> Server:
     @server.tool
     def wobble(context: Context) -> None:
         kept.append(context)
-        for number in (1, 1, 0.5, float("nan"), -3, 2):
+        for number in 1, 1, 0.5, -3, 2:
             context.progress(number, message="go")
 
     @server.tool
@@ -2150,36 +2131,16 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 < {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"structuredContent":[1]}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"array","arguments":{"of":0}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":null}}
-# An object that has only a `type` is not a content block. Text has the character ä unescaped.
-> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"schema"}}
-< {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"{\"type\": [\"\u00e4\"]}"}],
-   "structuredContent":{"type":["\u00e4"]}}}
 
 == If a result does not fit the output schema of its tool, the call fails  MUST 2025-06-18+ on
    values [tools.output.conforms]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
 
-== An exception of a tool, or a value that is not JSON, leads to a result with isError, which has
-   the message  OURS on values [tools.call.execution-error]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nan"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
-> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"words"}}
-< {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"why"}],"isError":true}}
-> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"wordless"}}
-< {"jsonrpc":"2.0","id":4,"result":{
-   "content":[{"type":"text","text":"ZeroDivisionError"}],"isError":true}}
-
 == A tool can read the name of its client and the revision of its request  OURS on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"who"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"$said"}],"...":0}}
 = said == "suite " + revision
-
-== If a tool returns a list with a content block, the other values in the list become text blocks
-   OURS on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mixed"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"},
-   {"type":"text","text":"1"},{"type":"image","data":"eA==","mimeType":"image/png"}],"...":0}}
 
 == A tool can raise the error -32042 with the URLs that the user has to visit first  MUST 2025-11-25
    on values [elic.url.required-error] [elic.url.required-error-data]
@@ -2190,17 +2151,20 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 class TestTools(unittest.TestCase):
     """tools/list and tools/call."""
 
-    def test_an_exception_without_a_text_is_named_by_its_type(self) -> None:
+    def test_a_model_reads_the_text_of_an_exception_or_else_the_name_of_its_type(self) -> None:
+        """OURS: A value that is not JSON is a failure, too."""
         class Odd(ToolError):
             def __str__(self) -> str:
                 raise ValueError
 
-        for error in Odd(), ToolError(), KeyError():
-            server = Server("s", "1")
-            fail = hinted(server_function(error))
+        for value, words in ((Odd(), "Odd"), (ToolError(), "ToolError"), (KeyError(), "KeyError"),
+                             (ValueError("why"), "why"), ([float("nan")], ""), ({1}, "")):
+            server, fail = Server("s", "1"), hinted(server_function(value))
             server.tool(fail), server.resource("x://a")(fail)
-            with self.subTest(error=type(error)), Client(server, timeout=DEADLINE) as client:
-                self.assertEqual(type(error).__name__, text_of(client.call_tool("take")))
+            with self.subTest(value=repr(type(value))), Client(server) as client:
+                result = client.call_tool("take")
+                self.assertIs(True, result["isError"])
+                self.assertEqual(words or text_of(result), text_of(result))
                 self.assertRaises(RpcError, client.read_resource, "x://a")
 
     def test_a_content_block_that_a_revision_does_not_have_becomes_text(self) -> None:
@@ -2236,7 +2200,7 @@ class TestTools(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 """, [(params, method, params) for method, params in (
             ("tools/call", "{}"), ("tools/call", '{"name":5}'), ("tools/list", '{"cursor":5}'),
-            ("tools/call", '{"name":"words","arguments":[]}'), ("prompts/get", '{"name":5}'),
+            ("tools/call", '{"name":"nothing","arguments":[]}'), ("prompts/get", '{"name":5}'),
             ("tools/list", '{"cursor":"%s"}' % ("9" * 5000)),
             ("resources/list", '{"cursor":"0"}'), ("resources/templates/list", '{"cursor":"ff"}'),
             ("prompts/list", '{"cursor":" 1"}'), ("resources/read", "{}"),
@@ -2265,7 +2229,7 @@ class TestReadyMadeResults(unittest.TestCase):
         server.resource("ui://a")(server_function(Result({"contents": contents})))
         for revision in REVISIONS:
             with self.subTest(revision), Client(
-                    server, protocol_version=revision, timeout=DEADLINE) as client:
+                    server, protocol_version=revision) as client:
                 added = {} if revision in LEGACY else {"resultType": "complete"}
                 self.assertEqual({**given, **added}, client.call_tool("given"))
                 self.assertEqual(contents, client.read_resource("ui://a")["contents"])
@@ -2283,7 +2247,7 @@ class TestReadyMadeResults(unittest.TestCase):
             server.tool(name=name, output_schema=schema)(server_function(Result(result)))
         for revision in REVISIONS:
             with self.subTest(revision), Client(
-                    server, protocol_version=revision, timeout=DEADLINE) as client:
+                    server, protocol_version=revision) as client:
                 listed = client.list_tools()[0].get("outputSchema")
                 right, *others = map(client.call_tool, ("right", "failed", "missing", "wrong"))
                 self.assertEqual(listed is None, "structuredContent" not in right)
@@ -2354,25 +2318,24 @@ class TestReadyMadeResults(unittest.TestCase):
             self.assertRegex(str(talk.request("tools/call", {"name": "ask"})), "Go on?")
 
     def test_a_dict_is_a_content_block_only_if_its_members_have_the_right_types(self) -> None:
-        """OURS: Otherwise it is data. An API may use the same names, as the rich text of Notion."""
-        for value in ({"type": "text", "text": {"content": "Hi"}, "plain_text": "Hi"},
+        """OURS: Otherwise it is data, as the rich text of Notion. Beside blocks, data is text."""
+        image = mcp_ref.image(b"x", "image/png")
+        for value in ({"type": "text", "text": {"content": "\u00e4"}, "plain_text": "\u00e4"},
                       {"type": "text", "text": None}, {"type": "text", "text": 5},
-                      {"type": "image", "data": None, "mimeType": "image/png"},
-                      {"type": "image", "data": "eA==", "mimeType": None},
+                      {**image, "data": None}, {**image, "mimeType": None}, {"type": ["text"]},
                       {"type": "audio", "data": [1, 2], "mimeType": "audio/wav"},
-                      {"type": "resource", "resource": "room 5"}, {"type": ["text"], "text": ""},
+                      {"type": "resource", "resource": "room 5"},
                       {"type": "resource_link", "uri": 5, "name": "n"}):
             server = Server("s", "1")
-            for name, returned in (("one", value), ("list", [value]),
-                                   ("mixed", [mcp_ref.text("a"), value])):
+            for name, returned in ("0", value), ("1", [value]), ("2", ["a", 1, image, value]):
                 server.tool(name=name)(server_function(returned))
-            with self.subTest(value=value), Client(server, timeout=DEADLINE) as client:
-                for name, data in ("one", value), ("list", [value]):
+            with self.subTest(value=value), Client(server) as client:
+                for name, data in ("0", value), ("1", [value]):
                     result = client.call_tool(name)
                     self.assertEqual(data, result.get("structuredContent"))
-                    self.assertEqual(data, json.loads(text_of(result)))
-                blocks = client.call_tool("mixed")["content"]
-                self.assertEqual(value, json.loads(blocks[1]["text"]))
+                    self.assertEqual(json.dumps(data, ensure_ascii=False), text_of(result))
+                self.assertEqual([*map(mcp_ref.text, ("a", 1)), image, mcp_ref.text(value)],
+                                 client.call_tool("2")["content"])
 
     def test_a_reference_in_an_output_schema_is_right_inside_of_the_object_around_it(self) -> None:
         """OURS: Its pointer begins at the root. A property or a value that is called $ref is not a
@@ -2593,7 +2556,7 @@ ASKING_FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "re
 
 def asking_server(name: str = "asking", **options: Any) -> Server:
     """Build a server that asks the client in other ways than the fixture."""
-    server, runs = Server(name, "1.0", **options), itertools.count(1)
+    server = Server(name, "1.0", **options)
 
     @server.method("vendor/both")
     def vendor_both(context: Context) -> Dict[str, Any]:
@@ -2622,16 +2585,6 @@ def asking_server(name: str = "asking", **options: Any) -> Server:
     def hurry(context: Context) -> str:
         """Ask the user, with a timeout of a twentieth of a second."""
         return str(context.elicit("Now?", ASKING_FORM, timeout=0.05)["action"])
-
-    @server.tool
-    def confirm(context: Context) -> str:
-        """Ask the user to accept or decline, without a form."""
-        return str(context.elicit("Sure?")["action"])
-
-    @server.tool
-    def fickle(context: Context) -> str:
-        """Ask a different question in each run."""
-        return str(context.elicit(f"{next(runs)}?", ASKING_FORM)["action"])
 
     @server.tool
     def anything(method: str, params: Dict[str, Any], context: Context) -> str:
@@ -2723,18 +2676,10 @@ SERVERS.update(
 <* {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
 <* {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
 
-== A form without a schema has no fields, and the user can only accept or decline  OURS legacy
-   2025-06-18+ offers on asking
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"confirm"}}
-< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":{"message":"Sure?",
-   "requestedSchema":{"type":"object","properties":{},"...":0}}}
-> {"jsonrpc":"2.0","id":"$q","result":{"action":"accept"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"accept"}]}}
-
 == An error that the client sends to a tool is a failure of the tool, and not an error of the server
-   OURS legacy 2025-06-18+ offers on asking
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"confirm"}}
-< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":"..."}
+   OURS legacy offers
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
 > {"jsonrpc":"2.0","id":"$q","error":{"code":-32000,"message":"no"}}
 < {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
 
@@ -2851,15 +2796,6 @@ class TestRequestsToTheClient(unittest.TestCase):
    "inputResponses":{"$b":{"roots":[{"uri":"file:///a"}]}},"requestState":"$two?"}}
 < {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"file:///a"}],"...":0}}
 
-== An answer of the user counts only for a question with exactly the same message  OURS modern
-   offers on asking
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fickle"}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":{
-   "method":"elicitation/create","params":{"message":"1?","...":0}}},"requestState":"$one","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"fickle",
-   "inputResponses":{"$a":{"action":"decline"}},"requestState":"$one"}}
-< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":{
-   "method":"elicitation/create","params":{"message":"2?","...":0}}},"requestState":"$two","...":0}}
 ''')
 class TestInputRequests(unittest.TestCase):
     """The modern era: a server responds with the input that it needs."""
@@ -3036,81 +2972,87 @@ class TestRequestState(unittest.TestCase):
 class TestQuestions(unittest.TestCase):
     """A tool asks in the same way in both eras, and gets the same answers."""
 
-    def ask(self, act: Callable[..., Any], answer: Any, revision: str) -> Any:
-        """Call a tool that runs act(context). Return its text, and the questions: to each of them
-        the client gives this answer."""
-        server, questions = Server("s", "1"), []  # type: ignore[var-annotated]
+    def ask(self, act: Callable[..., Any], action: str, content: Any = ...,
+            revisions: Any = ("2025-06-18", MODERN)) -> Any:
+        """Call a tool that runs act(context), and answer each question in this way. Return the text
+        of its result, and the params of the questions. They are the same in both eras."""
+        answer = {"action": action, **({} if content is ... else {"content": content})}
+        server, got = Server("s", "1"), []
         server.tool(hinted(act, context=Context))
-        talk = Talk(server, revision, OFFERS)
-        self.addCleanup(talk.close)
-        call, more = {"name": "take"}, {}  # type: ignore[var-annotated]
-        got = talk.request("tools/call", call)
-        while len(questions) < 9:
-            inputs = got.get("result", {}).get("inputRequests", {})
-            if "method" in got:
-                reply = {"jsonrpc": "2.0", "id": got["id"], "result": answer}
-                talk.give(json.dumps(reply).encode())
-                questions.append(got["params"])
-                got = json.loads(talk.take(DEADLINE) or b"null")
-            elif inputs:
+        for revision in revisions:
+            talk, questions = Talk(server, revision, OFFERS), []  # type: ignore[var-annotated]
+            message, call = talk.request("tools/call", {"name": "take"}), {"name": "take"}
+            while "content" not in message.get("result", {}):
+                inputs = message.get("result", {}).get("inputRequests", {"": message})
                 questions += [one["params"] for one in inputs.values()]
-                more = {key: answer for key in inputs}
-                got = talk.request("tools/call", call, inputResponses=more,
-                                   requestState=got["result"]["requestState"])
-            else:
-                return text_of(got["result"]), questions
-        raise AssertionError(f"the tool asks again: {questions}")
+                self.assertLess(len(questions), 9)
+                if "method" in message:
+                    reply = {"jsonrpc": "2.0", "id": message["id"], "result": answer}
+                    talk.give(json.dumps(reply).encode())
+                    message = json.loads(talk.take(DEADLINE) or b"{}")
+                else:
+                    message = talk.request(
+                        "tools/call", call, inputResponses=dict.fromkeys(inputs, answer),
+                        requestState=message["result"]["requestState"])
+            got.append((text_of(message["result"]), questions))
+            talk.close()
+        self.assertEqual(got[:1] * len(got), got)
+        return got[0]
 
-    def test_a_null_as_the_content_of_an_answer_counts_as_absent(self) -> None:
-        """OURS: Many hosts send it when the user declines. The content counts only for "accept"."""
-        form = dataclasses.make_dataclass("Form", [("n", int, 1)])
-        for (schema, action, content, wanted), revision in itertools.product((
-                (None, "accept", None, "['action']"), (None, "decline", None, "['action']"),
-                (ASKING_FORM, "cancel", None, "['action']"), (form, "decline", None, "None"),
-                (form, "decline", {"n": "x"}, "None"), (form, "accept", None, str(form()))),
-                ("2025-06-18", MODERN)):
-            def act(context: Context) -> str:
-                got = context.elicit("?", schema)
-                return str([*got] if isinstance(got, dict) else got)
-
-            with self.subTest(schema=schema, action=action, revision=revision):
-                answer = {"action": action, "content": content}
-                self.assertEqual(wanted, self.ask(act, answer, revision)[0])
+    def test_an_answer_fits_the_schema_or_the_class_of_the_form(self) -> None:
+        """OURS: A class gets an instance, or None. The content counts only for "accept". Many hosts
+        send null as the content if the user declines, which counts as absent."""
+        words = dataclasses.make_dataclass("Words", [("n", int, 1)])
+        for form, action, content, wanted in (
+                (None, "accept", None, {"action": "accept"}), (None, "cancel", None, {
+                    "action": "cancel"}), (ASKING_FORM, "decline", None, {"action": "decline"}),
+                (ASKING_FORM, "accept", {"name": "A"}, {
+                    "action": "accept", "content": {"name": "A"}}),
+                (Place, "accept", {"x": 1}, Place(1)), (SchemaSpot, "accept", {"x": 1}, {"x": 1}),
+                (Place, "decline", None, None), (Place, "decline", {"x": ""}, None),
+                (SchemaSpot, "cancel", ..., None), (words, "accept", None, words())):
+            with self.subTest(form=form, action=action, content=content):
+                said, (question,) = self.ask(
+                    lambda context: repr(context.elicit("?", form)), action, content)
+                self.assertEqual(repr(wanted), said)
+                if form is Place:
+                    self.assertEqual(["x", "y"], [*question["requestedSchema"]["properties"]])
 
     def test_confirm_is_true_only_if_the_user_accepts(self) -> None:
-        """OURS: The form is empty. An own key is sent."""
-        for action, revision in itertools.product(("accept", "decline", "cancel"),
-                                                  ("2025-06-18", MODERN)):
-            with self.subTest(action, revision=revision):
-                said, (question,) = self.ask(lambda context: repr(context.confirm(
-                    "Sure?", key="k", timeout=DEADLINE)), {"action": action}, revision)
-                self.assertEqual(repr(action == "accept"), said)
-                self.assertEqual(("Sure?", {}), (
-                    question["message"], question["requestedSchema"]["properties"]))
+        """OURS: The form is empty."""
+        for action in "accept", "decline", "cancel":
+            said, (question,) = self.ask(lambda context: repr(context.confirm(
+                "Sure?", key="k", timeout=DEADLINE)), action)
+            self.assertEqual((repr(action == "accept"), "Sure?", {}), (
+                said, question["message"], question["requestedSchema"]["properties"]))
+
+    def test_an_answer_counts_only_for_exactly_the_same_message(self) -> None:
+        runs = itertools.count(1)
+        with self.assertRaises(AssertionError):  # the tool asks again in each run
+            self.ask(lambda context: context.confirm(f"{next(runs)}?"), "accept", ..., [MODERN])
+        self.assertGreater(next(runs), 8)
 
     def test_one_key_for_two_questions_in_a_run_raises_value_error(self) -> None:
         """OURS: One answer would count for both, as in a loop that deletes what it asks about."""
         def act(context: Context) -> str:
-            context.elicit("Delete a?", key="k")
+            context.confirm("Delete a?", key="k")
             try:
-                context.ask({"k": ("elicitation/create", {
-                    "message": "Delete b?", "requestedSchema": {
-                        "type": "object", "properties": {}}})})
+                context.ask({"k": ASKING_KINDS["form"][:2]})
             except ValueError:
                 return "refused"
             return "deleted"
 
-        for revision in "2025-06-18", MODERN:
-            said, questions = self.ask(act, {"action": "accept"}, revision)
-            self.assertEqual(("refused", 1), (said, len(questions)))
+        said, questions = self.ask(act, "accept", {"name": "A"})
+        self.assertEqual(("refused", 1), (said, len(questions)))
 
     def test_a_field_of_a_form_is_a_list_only_where_the_revision_has_lists_of_choices(self) -> None:
         """MUST NOT: Other clients refuse it. [elic.form.flat-schema]"""
-        choices = {"type": "string", "enum": ["a"]}, {"anyOf": [{"const": "a", "title": "A"}]}
-        for hint, since in ((List[str], "never"), (List[int], "never"),
-                            (List[Literal["a"]], "2025-11-25"), (List[SchemaColor], "2025-11-25"),
-                            ({"type": "array"}, "never"),
-                            *(({"type": "array", "items": one}, "2025-11-25") for one in choices)):
+        choices = [{"type": "string", "enum": ["a"]}, {"anyOf": [{"const": "a", "title": "A"}]}]
+        for since, hint in (
+                *(("never", hint) for hint in (List[str], List[int], {"type": "array"})),
+                *(("2025-11-25", hint) for hint in (
+                    List[Literal["a"]], List[SchemaColor],
+                    *({"type": "array", "items": one} for one in choices)))):
             form: Any = TypedDict("Form", {"it": hint}) if not isinstance(hint, dict) else {
                 "type": "object", "properties": {"it": hint}}
 
@@ -3122,9 +3064,9 @@ class TestQuestions(unittest.TestCase):
 
             for revision in "2025-06-18", "2025-11-25", MODERN:
                 with self.subTest(hint=hint, revision=revision):
-                    said, questions = self.ask(act, {"action": "decline"}, revision)
-                    self.assertEqual(revision < since, said == "refused")
-                    self.assertEqual(revision >= since, len(questions) == 1)
+                    said, questions = self.ask(act, "decline", ..., [revision])
+                    self.assertEqual((revision < since, revision >= since), (
+                        said == "refused", len(questions) == 1))
 
     def test_a_model_and_an_author_read_which_input_the_client_does_not_offer(self) -> None:
         """OURS: The text is not an instruction, because the model cannot follow it."""
@@ -3281,7 +3223,7 @@ class TestResourcesAndPrompts(unittest.TestCase):
         server.resource("date://{year}-{month}-{day}", name="date")(
             lambda year, month, day: f"{year}-{month}-{day}")
         server.resource("x://{a}-{b}.txt", name="x")(lambda a, b: f"{a}-{b}.txt")
-        with Client(server, timeout=DEADLINE) as client:
+        with Client(server) as client:
             for uri in "date://2026-11-26", "date://a-b-c-d", "x://1-2.txt.txt", "x://--1.txt":
                 found = client.read_resource(uri)["contents"][0]["text"]
                 self.assertEqual(uri, uri[:uri.index(":") + 3] + found)
@@ -3306,9 +3248,9 @@ class TestResourcesAndPrompts(unittest.TestCase):
                 ("note://%C3%BC/a", "a"), ("note://\u00fc/a", "a"),
                 ("file:///my%20docs/a%20b", "a b"), ("item://a%20b", "a b"),
                 ("item://%E2%82%AC", "\u20ac"), ("item://a+b", "a+b"), ("item://%2520", "%20")):
-            with self.subTest(uri), Client(server, timeout=DEADLINE) as client:
+            with self.subTest(uri), Client(server) as client:
                 self.assertEqual(found, client.read_resource(uri)["contents"][0]["text"])
-        with Client(server, timeout=DEADLINE) as client:
+        with Client(server) as client:
             for uri in ("item://a%2Fb", "item://..", "item://%2e%2e", "item://a%00b",
                         "file:///my%20docs%2Fplan.txt"):
                 self.assertRaises(RpcError, client.read_resource, uri)
@@ -4189,7 +4131,7 @@ SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the keyword in
 # These would restrict values, but are so rare that the module does without them.
 SCHEMA_RARE = {
     "prefixItems": [{}], "contains": {}, "patternProperties": {"^n": {}}, "propertyNames": {},
-    "dependentRequired": {"a": ["b"]}, "dependentSchemas": {"a": {}}}
+    "dependentRequired": {"a": ["b"]}, "dependentSchemas": {"a": {}}, "if": {}}
 
 
 class TestSchema(unittest.TestCase):
@@ -4372,7 +4314,7 @@ UNMENDED: List[Tuple[str, Any]] = [  # (hint, a value that does not fit and cann
     ("int", "one"), ("int", "\u0661"), ("int", "7 8"), ("int", ""), ("str", 7),
     ("float", "NaN"), ("bool", "True"), ("bool", 1), ("List[int]", "1"),
     ("List[int]", [None]), ("List[int]", "[" * 5000), ("int", None), ("int", "\ud800"),
-    ("SchemaSpot", {"x": None}), ("SchemaSpot", {"x": 1, "y": None})]
+    ("SchemaSpot", {"x": None}), ("SchemaSpot", {"x": 1, "y": 1})]
 
 
 class TestHints(unittest.TestCase):
@@ -4382,7 +4324,7 @@ class TestHints(unittest.TestCase):
         """List and call a function as a tool. Return its entry in the list and the result."""
         server = Server("s", "1")
         server.tool(name="tool")(fn)
-        with Client(server, protocol_version=revision, timeout=DEADLINE) as client:
+        with Client(server, protocol_version=revision) as client:
             tool, = client.list_tools()  # from now on the client checks structured results
             result = client.call_tool("tool", arguments or {})
         result.pop("_meta", 0), result.pop("resultType", 0)
@@ -4432,7 +4374,7 @@ class TestHints(unittest.TestCase):
 
     def test_a_hint_of_a_result_that_says_too_little_makes_no_output_schema(self) -> None:
         """Neither does str, which is text for the model."""
-        for hint in ("str", "Any", "dict", "List[Any]", "List[Dict[str, Any]]", "Optional[dict]"):
+        for hint in "str", "Any", "dict":
             with self.subTest(hint):
                 tool, _ = self.use(hinted(lambda: None, **{"return": hint}))
                 self.assertNotIn("outputSchema", tool)
@@ -4469,24 +4411,6 @@ class TestHints(unittest.TestCase):
         self.assertTrue(result["isError"])
         self.assertIn("tomorrow", text_of(result))
 
-    def test_a_form_may_be_a_dataclass_or_a_typed_dict(self) -> None:
-        """OURS: An accepted form is an instance; None means that the user declined."""
-        server, forms = Server("s", "1"), []
-        server.tool(name="ask")(hinted(
-            lambda context: repr(context.elicit("Where?", form)), context=Context))
-        for (form, filled), revision in itertools.product(
-                ((Place, repr(Place(1, 0))), (SchemaSpot, "{'x': 1}")), ("2025-11-25", MODERN)):
-            for action, content, answer in ("accept", {"x": 1}, filled), ("decline", None, "None"):
-                def fill_in(params: Any) -> Any:
-                    forms.append(set(params["requestedSchema"]["properties"]))
-                    return {"action": action, **({"content": content} if content else {})}
-
-                with self.subTest(revision, form=form, action=action), Client(
-                        server, protocol_version=revision, on_elicit=fill_in,
-                        timeout=DEADLINE) as client:
-                    self.assertEqual(answer, text_of(client.call_tool("ask")))
-        self.assertEqual([{"x", "y"}] * 4 + [{"x"}] * 4, forms)
-
     def test_a_field_that_its_class_computes_is_part_of_a_result(self) -> None:
         """An argument with this hint may have it, too, but it has no effect."""
         for given in {"side": 2}, {"side": 2, "area": 5}:
@@ -4515,7 +4439,7 @@ class TestHints(unittest.TestCase):
         server = Server("s", "1")
         self.assertIs(search, server.tool(search))
         server.prompt(name="find", description="Find it.")(search)
-        with Client(server, timeout=DEADLINE) as client:
+        with Client(server) as client:
             tool, prompt = client.list_tools() + client.list_prompts()
         self.assertEqual(["search", "Search the library.", "find", "Find it."], [
             one[member] for one in (tool, prompt) for member in ("name", "description")])
@@ -4660,7 +4584,7 @@ def take(it: Both) -> Both:
    "io.modelcontextprotocol/clientCapabilities":"$offers"}}}
 .
 < {"jsonrpc":"2.0","id":"$probe","result":{"resultType":"complete","ttlMs":0,"cacheScope":"private",
-   "supportedVersions":["2027-01-01","2026-07-28"],"capabilities":{"tools":{}},
+   "supportedVersions":["2999-01-01","2026-07-28"],"capabilities":{"tools":{}},
    "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"suite","version":"1"}}}}
 = offers == {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
 = (client.protocol_version, client.server_info) == (revision, INFO)
@@ -4744,14 +4668,14 @@ class TestClientOpening(unittest.TestCase):
 = raised is not None
 """, [*((f"{code} {data}", *how, f'"error":{{"code":{code},"message":"no"{data}}}', code)
             for how, code, data in (
-            (modern, -32022, ',"data":{"supported":["2027-01-01"]}'), (modern, -32022, ""),
+            (modern, -32022, ',"data":{"supported":["2999-01-01"]}'), (modern, -32022, ""),
             (modern, -32022, ',"data":{"supported":5}'), (modern, -32021, ""),
             (("modern", "revision", "server/discover"), -32601, ""),
-            (legacy, -32603, ""), (legacy, -32022, ',"data":{"supported":["2027-01-01"]}'),
+            (legacy, -32603, ""), (legacy, -32022, ',"data":{"supported":["2999-01-01"]}'),
             (legacy, -32600, ',"data":{"supported":["2026-07-28"]}'))),
             *((result, *how, f'"result":{result}', 0) for how, result in (
-                (modern, '{"supportedVersions":["2027-01-01"],"capabilities":{}}'),
-                (legacy, '{"protocolVersion":"1.0"' + rest), (legacy, "{}"), (legacy, "[]"),
+                (modern, '{"supportedVersions":["2999-01-01"],"capabilities":{}}'),
+                (legacy, '{"protocolVersion":"2999-01-01"' + rest), (legacy, "{}"), (legacy, "[]"),
                 (legacy, '{"protocolVersion":"2026-07-28"' + rest),
                 (legacy, '{"protocolVersion":"2025-11-25","capabilities":{}}'),
                 (legacy, '{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":5}')))])
@@ -4759,7 +4683,7 @@ class TestClientOpening(unittest.TestCase):
     def test_the_arguments_of_a_client_are_checked_at_once(self) -> None:
         """MUST: They are wrong if the client does not speak the revision, or if the URI of a root
         is not a file URI. [roots.uri-file]"""
-        for options in ({"protocol_version": "2027-01-01"}, {"roots": ["/tmp"]},
+        for options in ({"protocol_version": "2999-01-01"}, {"roots": ["/tmp"]},
                         {"roots": ["https://a.example"]}, {"roots": [{"name": "no uri"}]}):
             with self.subTest(options), self.assertRaises(ValueError):
                 Client(["x"], **options)
@@ -5036,7 +4960,7 @@ class TestClientRequests(unittest.TestCase):
         server.tool(name="work")(hinted(lambda steps, context: [
             context.progress(step) for step in range(steps) if not stop.wait(0.1)][:0],
             steps=int, context=Context))
-        with Client(server, timeout=DEADLINE) as client:
+        with Client(server) as client:
             client.call_tool("work", {"steps": 8}, timeout=0.6, max_timeout=DEADLINE)
             call = functools.partial(client.call_tool, "work", {"steps": 99})
             for options in ({"timeout": 0.3}, {"timeout": DEADLINE, "max_timeout": 0.1},
