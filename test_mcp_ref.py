@@ -1908,7 +1908,8 @@ class TestLifecycleTables(unittest.TestCase):
         unconfirmed.out()
         unknown = {"_meta": {**modern_meta(), META + "protocolVersion": "2999-01-01"}}
         for end, method, params, code in (
-                (legacy, "no/such", unknown, -32022), (unconfirmed, "no/such", {"_meta": {}}, -32601),
+                (legacy, "no/such", unknown, -32022),
+                (unconfirmed, "no/such", {"_meta": {}}, -32601),
                 (unconfirmed, "tools/call", {"_meta": {}, "name": 5}, -32600),
                 (Talk(Server("s", "1")), "tools/call", {"name": 5}, -32601),
                 (legacy, "resources/read", {"uri": "fixture://no", "_meta": 5}, -32602)):
