@@ -1612,19 +1612,17 @@ class TestSideBySide(unittest.TestCase):
 < {"jsonrpc":"2.0","id":6,"result":{"prompts":"..."}}
 
 == A null counts as absent: as params, and as an optional member of params  OURS legacy raw
-> {"jsonrpc":"2.0","id":1,"method":"ping","params":null}
-< {"jsonrpc":"2.0","id":1,"result":{}}
-> {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"$revision",
-   "capabilities":{"roots":null},"clientInfo":{"name":"suite","version":"1","title":null},
-   "_meta":null}}
-< {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"$revision","...":0}}
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"$revision",
+   "capabilities":{"roots":null},"_meta":null,
+   "clientInfo":{"name":"suite","version":"1","title":null}}}
+< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
 > {"jsonrpc":"2.0","method":"notifications/initialized","params":null}
+> {"jsonrpc":"2.0","id":2,"method":"tools/list","params":null}
+< {"jsonrpc":"2.0","id":2,"result":{"tools":"..."}}
 > {"jsonrpc":"2.0","id":3,"method":"prompts/list","params":{"cursor":null,"_meta":null}}
 < {"jsonrpc":"2.0","id":3,"result":{"prompts":"..."}}
-> {"jsonrpc":"2.0","id":4,"method":"tools/list","params":null}
-< {"jsonrpc":"2.0","id":4,"result":{"tools":"..."}}
-> {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"roots","arguments":null}}
-< {"jsonrpc":"2.0","id":5,"result":{"isError":true,"content":"..."}}
+> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"roots","arguments":null}}
+< {"jsonrpc":"2.0","id":4,"result":{"isError":true,"content":"..."}}
 
 == Before notifications/initialized the server sends the client no request except ping  SHOULD
    legacy raw offers [life.server-no-early-requests]
@@ -1970,10 +1968,6 @@ def server_values() -> Server:
         return [1] * of if of else None
 
     @server.tool
-    def who(context: Context) -> str:
-        return f"{context.client_info['name']} {context.revision}"
-
-    @server.tool
     def wobble(context: Context) -> None:
         kept.append(context)
         for number in 1, 1, 0.5, -3, 2:
@@ -2117,11 +2111,6 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
    values [tools.output.conforms]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
-
-== A tool can read the name of its client and the revision of its request  OURS on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"who"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"$said"}],"...":0}}
-= said == "suite " + revision
 
 == A tool can raise the error -32042 with the URLs that the user has to visit first  MUST 2025-11-25
    on values [elic.url.required-error] [elic.url.required-error-data]
@@ -2273,28 +2262,25 @@ class TestReadyMadeResults(unittest.TestCase):
     def test_the_reasons_in_an_exception_group_reach_the_model(self) -> None:
         """OURS: If all of them are ToolErrors, nothing is logged. One RpcError is raised as itself,
         and a question stays a question."""
-        async def together(*jobs: Any) -> Any:
+        async def run(function: Callable[[], Any]) -> Any:
+            return function()
+
+        async def together(*jobs: Any) -> None:
             async with asyncio.TaskGroup() as group:  # type: ignore[attr-defined]
-                tasks = [group.create_task(job) for job in jobs]
-            return tasks[0].result()
-
-        async def fail(error: Exception) -> None:
-            raise error
-
-        async def question(context: Context) -> Any:
-            return context.elicit("Go on?")["action"]
+                for job in jobs:
+                    group.create_task(job)
 
         def raising(*errors: Exception) -> Any:
-            return lambda: together(*map(fail, errors))
+            return lambda: together(*(run(server_function(error)) for error in errors))
 
         server, full = Server("s", "1"), ToolError("disk is full")
-        server.tool(name="ask")(hinted(lambda context: together(question(context)),
-                                       context=Context))
+        server.tool(name="ask")(hinted(
+            lambda context: together(run(lambda: context.elicit("Go on?"))), context=Context))
         server.resource("x://a", name="a")(raising(NotFound("no note a")))
         for name, tool in (
                 ("one", raising(ValueError("disk is full"))), ("paid", raising(RpcError(-5, "no"))),
                 ("two", raising(full, ValueError("no"))), ("expected", raising(full, full)),
-                ("nested", lambda: together(together(fail(full)), fail(full)))):
+                ("nested", lambda: together(together(run(server_function(full)))))):
             server.tool(name=name)(tool)
         for revision, (name, words, level) in itertools.product((LEGACY[-1], MODERN), (
                 ("one", "^disk is full$", "WARNING"), ("two", "disk is full.*no", "WARNING"),
@@ -2333,23 +2319,22 @@ class TestReadyMadeResults(unittest.TestCase):
     def test_a_lone_surrogate_is_replaced_in_all_that_is_sent_except_an_id(self) -> None:
         """OURS: The name of a file that is not UTF-8 has them. Many parsers refuse a line with a
         lone surrogate as a whole."""
-        odd, server, seen = "caf\udce9", Server("s", "1"), []  # type: ignore[var-annotated]
-        whole = r"^[^\ud800-\udfff]*$"
-        for number, act in enumerate((
-                lambda context: {odd: [odd]}, lambda context: context.elicit(odd),
-                lambda context: context.progress(1, message=odd),
-                lambda context: context.log("error", [odd], logger=odd))):
-            server.tool(name=f"{number}")(hinted(act, context=Context))
-        for name, value in (("text", odd), ("ready", Result({"content": [mcp_ref.text(odd)]})),
-                            ("fails", ToolError(odd)), ("paid", RpcError(1, odd, {odd: odd}))):
+        odd, server, whole = "caf\udce9", Server("s", "1"), r"^[^\ud800-\udfff]*$"
+        for name, act in (("0", lambda context: {odd: [odd]}),
+                          ("1", lambda context: context.progress(1, message=odd)),
+                          ("2", lambda context: context.log("error", [odd], logger=odd)),
+                          ("3", lambda context: context.elicit(odd))):
+            server.tool(name=name)(hinted(act, context=Context))
+        for name, value in (("4", odd), ("5", Result({"content": [mcp_ref.text(odd)]})),
+                            ("6", ToolError(odd)), ("7", RpcError(1, odd, {odd: odd}))):
             server.tool(name=name)(server_function(value))
         server.prompt(name="odd")(server_function(odd))
         server.resource("x://odd", name="odd")(server_function(odd))
-        talk, wire = Talk(server, offers=OFFERS), Wire(MODERN)
-        for method, params in (
-                *(("tools/call", {"name": name}) for name in (
-                    *"0123", "text", "ready", "fails", "paid")), ("prompts/get", {"name": "odd"}),
-                ("resources/read", {"uri": "x://odd"}), ("resources/read", {"uri": "x://" + odd})):
+        talk, wire, seen = Talk(server, offers=OFFERS), Wire(MODERN), []
+        for method, params in (*(("tools/call", {"name": name}) for name in "01234567"),
+                               ("prompts/get", {"name": "odd"}),
+                               ("resources/read", {"uri": "x://odd"}),
+                               ("resources/read", {"uri": "x://" + odd})):
             with self.subTest(method, params=params):
                 talk.say(method, params, id=odd)
                 first, *more = talk.run()
@@ -2359,8 +2344,7 @@ class TestReadyMadeResults(unittest.TestCase):
         wire.respond = lambda message: seen.append(message) or {"content": []}
         with wire.client as client:
             client.call_tool(odd, {odd: [odd]}), client.notify("x/" + odd, {"a": odd})
-        for message in seen:
-            self.assertRegex(json.dumps(message, ensure_ascii=False), whole)
+        self.assertRegex(json.dumps(seen, ensure_ascii=False), whole)
 
 
 # --- The context of a request, and asking ---------------------------------------------------------
@@ -2539,12 +2523,6 @@ def asking_server(name: str = "asking", **options: Any) -> Server:
             return str(vendor_both(context)["text"])
         except Exception:
             return "caught an exception"  # must not happen: asking is not a failure
-
-    @server.tool
-    def thrice(words: List[str], context: Context) -> str:
-        """Ask three times, and remove a word from the argument each time."""
-        return " ".join(context.elicit(words.pop(), ASKING_FORM, key=key)["content"]["name"]
-                        for key in (None, None, "third"))
 
     @server.tool
     def hurry(context: Context) -> str:
@@ -2872,19 +2850,6 @@ class TestRequestState(unittest.TestCase):
                     self.assertEqual(outcome, got["error"]["code"] if "error" in got else sorted(
                         result.get("inputRequests", [])) or re.findall("Ada|nobody", str(result)))
 
-    def test_a_request_state_contains_the_answers_of_earlier_rounds(self) -> None:
-        """Each answer has a unique key, or the key that the tool has chosen. [mrtr.repeatable]
-        [mrtr.keys-unique]"""
-        call = {"name": "thrice", "arguments": {"words": ["?", "?", "?"]}}
-        result, keys = self.talk.request("tools/call", call)["result"], set()
-        for _ in range(3):
-            key, = result["inputRequests"]
-            keys.add(key)
-            result = self.talk.request("tools/call", call, inputResponses={key: ASKING_ADA},
-                                       requestState=result["requestState"])["result"]
-        self.assertEqual(("third", 3), (key, len(keys)))
-        self.assertEqual([{"type": "text", "text": "Ada Ada Ada"}], result["content"])
-
     def test_a_client_cannot_replace_an_answer_that_its_request_state_contains(self) -> None:
         """OURS: An answer in the signed state has priority over another one with the same key."""
         bob = {"action": "accept", "content": {"name": "Bob"}}
@@ -2937,6 +2902,8 @@ class TestRequestState(unittest.TestCase):
 class TestQuestions(unittest.TestCase):
     """A tool asks in the same way in both eras, and gets the same answers."""
 
+    keys: List[str] = []  # of all questions to a modern client
+
     def ask(self, act: Callable[..., Any], action: str, content: Any = ...,
             revisions: Any = ("2025-06-18", MODERN)) -> Any:
         """Call a tool that runs act(context), and answer each question in this way. Return the text
@@ -2949,6 +2916,7 @@ class TestQuestions(unittest.TestCase):
             message, call = talk.request("tools/call", {"name": "take"}), {"name": "take"}
             while "content" not in message.get("result", {}):
                 inputs = message.get("result", {}).get("inputRequests", {"": message})
+                self.keys = [*self.keys, *inputs]
                 questions += [one["params"] for one in inputs.values()]
                 self.assertLess(len(questions), 9)
                 if "method" in message:
@@ -2982,6 +2950,15 @@ class TestQuestions(unittest.TestCase):
                 self.assertEqual(repr(wanted), said)
                 if form is Place:
                     self.assertEqual(["x", "y"], [*question["requestedSchema"]["properties"]])
+
+    def test_a_tool_can_ask_several_questions_one_after_the_other(self) -> None:
+        """Each has a unique key, or the key that the tool has chosen. [mrtr.repeatable]
+        [mrtr.keys-unique]"""
+        said, questions = self.ask(lambda context: " ".join(
+            context.elicit("?", ASKING_FORM, key=key)["content"]["name"]
+            for key in (None, None, "third")), "accept", {"name": "Ada"})
+        self.assertEqual(("Ada Ada Ada", 3), (said, len(questions)))
+        self.assertEqual((3, "third"), (len({*self.keys} - {""}), self.keys[-1]))
 
     def test_confirm_is_true_only_if_the_user_accepts(self) -> None:
         """OURS: The form is empty."""
@@ -3195,24 +3172,21 @@ class TestResourcesAndPrompts(unittest.TestCase):
     def test_uris_that_differ_only_in_how_they_are_encoded_are_the_same_resource(self) -> None:
         """OURS: Many clients encode a URI before they send it. An encoded slash is not a slash."""
         server = Server("s", "1")
-        for uri in ("file:///caf\u00e9.txt", "file:///my docs/plan.txt", "done://a%20b",
-                    "case://%c3%bc"):
+        for uri in "file:///caf\u00e9.txt", "file:///my docs/b.txt", "done://a%20b", "d://%c3%bc":
             server.resource(uri, name=uri)(lambda: "")
         for uri in "note://\u00fc/{it}", "file:///my docs/{it}", "item://{it}":
             server.resource(uri, name=uri)(lambda it: it)
-        for uri, found in (
-                *((uri, "") for uri in (
-                    "file:///caf\u00e9.txt", "file:///caf%C3%A9.txt", "file:///caf%c3%a9.txt",
-                    "file:///my docs/plan.txt", "file:///my%20docs/plan.txt", "done://a%20b",
-                    "done://a b", "case://%C3%BC")),
-                ("note://%C3%BC/a", "a"), ("note://\u00fc/a", "a"),
-                ("file:///my%20docs/a%20b", "a b"), ("item://a%20b", "a b"),
-                ("item://%E2%82%AC", "\u20ac"), ("item://a+b", "a+b"), ("item://%2520", "%20")):
-            with self.subTest(uri), Client(server) as client:
-                self.assertEqual(found, client.read_resource(uri)["contents"][0]["text"])
         with Client(server) as client:
+            for uri in ("file:///caf\u00e9.txt", "file:///caf%C3%A9.txt", "file:///caf%c3%a9.txt",
+                        "file:///my docs/b.txt", "file:///my%20docs/b.txt", "done://a%20b",
+                        "done://a b", "d://%C3%BC", "note://%C3%BC/a=a", "note://\u00fc/a=a",
+                        "file:///my%20docs/a%20b=a b", "item://a%20b=a b", "item://a+b=a+b",
+                        "item://%E2%82%AC=\u20ac", "item://%2520=%20"):
+                sent, _, found = uri.partition("=")
+                with self.subTest(uri):
+                    self.assertEqual(found, client.read_resource(sent)["contents"][0]["text"])
             for uri in ("item://a%2Fb", "item://..", "item://%2e%2e", "item://a%00b",
-                        "file:///my%20docs%2Fplan.txt"):
+                        "file:///my%20docs%2Fb.txt"):
                 self.assertRaises(RpcError, client.read_resource, uri)
 
 
@@ -3907,22 +3881,19 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
         waits then."""
         reader, stderr = os.pipe()
         os.set_blocking(stderr, False)
-        for size in 4096, 1:  # fill the pipe
-            try:
-                while os.write(stderr, b"x" * size):
-                    pass
-            except BlockingIOError:
-                pass
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(stderr, b"x")
         os.set_blocking(stderr, True)
-        fails, ping = process_run(1, "raise ValueError"), request_line(3)
-        for options, lines in (("", [fails, request_line(2, "own/fail"), ping]),
-                               ("", [request_line(2, "own/fail"), fails, ping]),
-                               ("workers=0", [fails]), ("workers=0", [ping, fails])):
+        tool, method, ping = (process_run(1, "raise ValueError"), request_line(2, "own/fail"),
+                              request_line(3))
+        for options, *lines in (("", tool, method, ping), ("", method, tool, ping),
+                                ("workers=0", tool), ("workers=0", ping, method)):
             end = self.process(options, stderr)
             for line in lines:
                 end.give(line)
-                self.assertEqual(json.loads(line)["id"], json.loads(
-                    end.take(DEADLINE / 2) or b'{"id":0}')["id"])
+                got = end.take(DEADLINE / 2) or b"{}"
+                self.assertEqual(json.loads(line)["id"], json.loads(got).get("id"))
         os.close(reader), os.close(stderr)  # from now on, what is logged is lost
 
     def test_what_a_tool_prints_is_lost_if_stderr_cannot_be_written(self) -> None:
@@ -4244,7 +4215,7 @@ SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema,
             "a": SCHEMA_INT, "b": {**SCHEMA_STR, "description": "text", "default": "x"},
             "c": {**SCHEMA_COLOR, "default": "red"}, "d": SCHEMA_INT,
             "e": {**SCHEMA_LIST, "items": SCHEMA_INT, "default": [1, 2]}}, "a"),
-     {"a": 1}, [1, "x", "red", None, [1, 2]]),
+     {"a": 1, "d": "null"}, [1, "x", "red", None, [1, 2]]),
     ("Context", hinted(lambda context, a: [str(a)], context="Context", a="int"),
      schema_object({"a": SCHEMA_INT}, "a"), {"a": 1}, ["1"])]
 # (hint, value, structured content in the modern revision; None: there is none)
@@ -4258,7 +4229,12 @@ RESULTS: List[Tuple[str, Any, Any]] = [
 MENDED: List[Tuple[str, Any, Any]] = [  # (hint, a value that does not fit, in Python)
     ("int", "7", 7), ("float", " 7 ", 7), ("List[int]", "[1, 2]", [1, 2]),
     ("Dict[str, int]", '{"a": 1}', {"a": 1}), ("SchemaSpot", '{"x": 1}', {"x": 1}),
-    ("Optional[List[int]]", "[1]", [1]), ("SchemaNull", {"a": None}, SchemaNull())]
+    ("Optional[List[int]]", "[1]", [1]), ("SchemaNull", {"a": None}, SchemaNull()),
+    # Models send both at once: text instead of an object, and null for a member of it.
+    ("SchemaNull", '{"a": null, "b": 2}', SchemaNull(None, 2)), ("Optional[int]", "null", None),
+    ("List[SchemaNull]", ['{"a": null}', {"a": None}], [SchemaNull()] * 2),
+    ("List[SchemaNull]", '[{"a": null}]', [SchemaNull()]), ("SchemaOptions", '{"deep": null}', {}),
+    ("Dict[str, SchemaNull]", '{"k": {"a": null}}', {"k": SchemaNull()})]
 UNCHANGED: List[Tuple[str, Any]] = [  # (hint, a value that fits)
     ("str", "7"), ("str", "null"), ("typing.Union[int, str]", "7"), ("Any", "7"),
     ("List[str]", ["[]"]), ("Optional[int]", None), ("Dict[str, Any]", {"a": None})]
@@ -4410,43 +4386,22 @@ class TestHints(unittest.TestCase):
                 self.use(hinted(lambda it: got.append(it), it=hint), {"it": value})
                 self.assertEqual(repr([wanted]), repr(got))
 
-    def test_json_text_is_mended_like_the_value_that_it_stands_for(self) -> None:
-        """OURS: Models send both at once: text instead of an object, and null in its members."""
-        def take(one: SchemaNull = SchemaNull(), count: Optional[int] = None,
-                 many: List[SchemaNull] = [], at: SchemaOptions = {},  # type: ignore[valid-type]
-                 named: Dict[str, SchemaNull] = {}) -> str:
-            return repr([one, count, many, at, named])
-
-        for text, value in (
-                ({"one": '{"a": null}'}, {"one": {"a": None}}), ({"count": "null"}, {}),
-                ({"one": '{"a": null, "b": 2}'}, {"one": {"b": 2}}),
-                ({"many": '[{"a": null}]'}, {"many": [{}]}),
-                ({"many": ['{"a": null}', {"a": None}]}, {"many": [{}, {}]}),
-                ({"at": '{"deep": null}'}, {}), ({"named": '{"a": {"a": null}}'},
-                                                 {"named": {"a": {}}})):
-            with self.subTest(text):
-                self.assertEqual(self.use(take, value)[1], self.use(take, text)[1])
-
     def test_the_hints_of_a_program_that_an_editor_runs_with_exec_are_resolved(self) -> None:
         """OURS: Its names are not those of the module that its classes name."""
         space: Dict[str, Any] = {"__name__": "__main__"}
         exec("""from __future__ import annotations
-from dataclasses import dataclass
-from typing import List, TypedDict
-@dataclass
+import dataclasses, typing
+@dataclasses.dataclass
 class Inner:
     n: int
-@dataclass
-class Outer:
-    inners: List[Inner]
-class Both(TypedDict):
-    one: Outer
-def take(it: Both) -> Both:
-    return {"one": Outer([Inner(it["one"].inners[0].n)])}""", space)
-        both = {"one": {"inners": [{"n": 1}]}}
-        tool, result = self.use(space["take"], {"it": both})
-        self.assertEqual(both, result["structuredContent"])
-        self.assertEqual("object", tool["outputSchema"]["type"])
+class Outer(typing.TypedDict):
+    inner: typing.List[Inner]
+def take(it: Outer) -> Outer:
+    return {"inner": [Inner(it["inner"][0].n)]}""", space)
+        outer = {"inner": [{"n": 1}]}
+        tool, result = self.use(space["take"], {"it": outer})
+        self.assertEqual((outer, "object"), (
+            result["structuredContent"], tool["outputSchema"]["type"]))
 
     def test_if_a_fault_remains_the_result_reports_the_original_faults(self) -> None:
         for hint, value in UNMENDED:
