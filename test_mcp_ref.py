@@ -2137,6 +2137,19 @@ class TestTools(unittest.TestCase):
                 self.assertEqual(words or text_of(result), text_of(result))
                 self.assertRaises(RpcError, client.read_resource, "x://a")
 
+    def test_a_tool_can_read_what_its_client_has_sent(self) -> None:
+        """OURS: In both eras. A modern request has the capabilities of its own client."""
+        server = Server("s", "1")
+        server.tool(hinted(lambda context: [
+            context.revision, context.client_info, context.client_capabilities, context.method,
+            context.params, context.meta.get("x/y"), context.request_id], context=Context))
+        for revision in LEGACY[0], MODERN:
+            talk, meta = Talk(server, revision, OFFERS), {**modern_meta({"roots": {}}), "x/y": 1}
+            got = talk.request("tools/call", {"name": "take"}, _meta=meta)["result"]
+            offers = OFFERS if revision in LEGACY else {"roots": {}}
+            self.assertEqual([revision, INFO, offers, "tools/call", {"name": "take"}, 1,
+                              "tools/call"], json.loads(text_of(got)))
+
     def test_a_content_block_that_a_revision_does_not_have_becomes_text(self) -> None:
         """MUST: A message of a prompt has a single content block. [tools.content.binary]
         [tools.content.types-2024] [tools.content.types-2025-03] [tools.content.types-2025-06]
@@ -2197,12 +2210,16 @@ class TestReadyMadeResults(unittest.TestCase):
                              ("sound", {"content": [mcp_ref.audio(b"a", "audio/wav")]})):
             server.tool(name=name)(server_function(Result(result)))
         server.resource("ui://a")(server_function(Result({"contents": contents})))
+        prompt = {"messages": [{"role": "assistant", "content": mcp_ref.text("a")}], "x/more": [1]}
+        server.prompt(name="ready", description="?")(server_function(Result(prompt)))
         for revision in REVISIONS:
             with self.subTest(revision), Client(
                     server, protocol_version=revision) as client:
                 added = {} if revision in LEGACY else {"resultType": "complete"}
                 self.assertEqual({**given, **added}, client.call_tool("given"))
                 self.assertEqual(contents, client.read_resource("ui://a")["contents"])
+                got = client.get_prompt("ready")
+                self.assertEqual(prompt, {name: got[name] for name in prompt})
                 self.assertEqual("audio" if revision >= "2025-03-26" else "text",
                                  client.call_tool("sound")["content"][0]["type"])
 
@@ -3528,6 +3545,7 @@ class TestRegistration(unittest.TestCase):
                 ("take it", TypeError, lambda: tool(hinted(lambda it: 0, it=List[set]))),
                 ("take self", TypeError, lambda: tool(hinted(lambda self, a: 0, a=int))),
                 ("generator", TypeError, lambda: tool(steps)),
+                ("partial", TypeError, lambda: tool(functools.partial(plain))),
                 *((f"take spot {words}", TypeError, lambda hint=hint: tool(
                     hinted(lambda spot: 0, spot=hint))) for words, hint in (
                     ("bytes", List[bytes]), ("set", set), ("int", Dict[int, str]))),
@@ -4162,6 +4180,11 @@ class SchemaTool:
         return [str(a), SchemaColor.RED]
 
 
+class SchemaCall:
+    def __call__(self, a: int) -> Any:
+        return [str(a), SchemaColor.RED]
+
+
 def schema_object(properties: Any, *names: str) -> Any:
     return dict(type="object", properties=properties, required=[*names], additionalProperties=False)
 
@@ -4206,7 +4229,9 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
       ] * (sys.version_info >= (3, 11))]
 SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema, arguments, result)
     *[(why, fn, schema_object({"a": SCHEMA_INT}, "a"), {"a": 1.0}, ["1", "red"]) for why, fn in (
-        ("async method", SchemaTool().method),
+        ("async method", SchemaTool().method), ("an object with __call__", SchemaCall()),
+        ("functools.wraps", functools.wraps(SchemaTool().method)(
+            lambda *args, **more: SchemaTool().method(*args, **more))),
         ("lambda", hinted(lambda a: [str(a), "red"], a=int)))],
     ("defaults", hinted(
         lambda a, b="x", *, c=SchemaColor.RED, d=None, e=(1, 2): [a, b, c, d, e],
@@ -4469,6 +4494,18 @@ def take(it: Outer) -> Outer:
 < {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 = (wire.opened, wire.ended, client.protocol_version) == (2, 1, revision)
+
+== If a server that is too slow for the probe refuses initialize, and names a modern revision, the
+   client sends server/discover again  OURS modern raw client
+! client = wire.client = Client(wire, probe_timeout=0.05); client.connect()
+> {"jsonrpc":"2.0","id":"$probe","method":"server/discover"}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$probe","...":0}}
+> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
+< {"jsonrpc":"2.0","id":"$hello","error":{"code":-32022,"message":"Unsupported protocol version",
+   "data":{"supported":["2026-07-28"],"requested":"2025-11-25"}}}
+> {"jsonrpc":"2.0","id":"$again","method":"server/discover"}
+< {"jsonrpc":"2.0","id":"$again","result":"$welcome"}
+= (client.protocol_version, wire.opened) == (revision, 1)
 
 == A client does not cancel initialize if the server does not answer, but closes the connection
    MUST legacy raw client [cancel.not-initialize]
@@ -4981,6 +5018,19 @@ class TestClientRequests(unittest.TestCase):
 > {"jsonrpc":"2.0","id":"$d","method":"resources/unsubscribe","params":{"uri":"x:2"}}
 < {"jsonrpc":"2.0","id":"$d","result":{}}
 ! client.close(); one.cancel()
+
+== If a server refuses a subscription that connect() renews, the client is connected without it
+   OURS legacy client
+! one = client.subscribe(["x:1"])
+> {"jsonrpc":"2.0","id":"$a","method":"resources/subscribe","params":{"uri":"x:1"}}
+< {"jsonrpc":"2.0","id":"$a","result":{}}
+! client.connect()
+> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
+< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+> {"jsonrpc":"2.0","id":"$b","method":"resources/subscribe","params":{"uri":"x:1"}}
+< {"jsonrpc":"2.0","id":"$b","error":{"code":-32602,"message":"no"}}
+= client.connected
 
 == close() cancels all waiting calls and may be called again, and the end of a `with` block closes
    the client, too  OURS client
