@@ -3,7 +3,7 @@
 PYTHON ?= python3
 TOOLS  := .venv/tools
 
-.PHONY: demo test test-all test-shuffled check spec bench interop conformance fuzz soak clean
+.PHONY: demo test test-all test-shuffled check spec bench interop conformance fuzz mutants soak windows clean
 
 demo:            ## a conversation between client and server, every message explained
 	@$(PYTHON) examples/demo.py $(ARGS)
@@ -53,8 +53,14 @@ conformance:     ## the official suite, over HTTP; installs it into .node/
 fuzz: $(TOOLS)   ## property tests for FUZZ_SECONDS (60); FUZZ_SEED replays, PROPERTIES chooses
 	$(TOOLS)/bin/python -W error .ci/properties.py $(PROPERTIES)
 
+mutants:         ## N (20) small changes of mcp_ref.py, each tested by the suite; SEED (1) draws them
+	@$(PYTHON) .ci/mutants.py $(or $(N),20) $(or $(SEED),1)
+
 soak:            ## load and a kill every second for SOAK_SECONDS (600); Linux only
 	$(PYTHON) .ci/soak.py
+
+windows:         ## all tests on a CPython for Windows, under Wine; builds it in .wine/; Linux only
+	@$(PYTHON) .ci/windows.py $(ARGS)
 
 $(TOOLS): .ci/requirements.txt
 	$(PYTHON) -m venv $@
@@ -62,5 +68,5 @@ $(TOOLS): .ci/requirements.txt
 	@touch $@
 
 clean:
-	rm -rf .venv .node .coverage* .mypy_cache .ruff_cache
+	rm -rf .venv .node .wine .coverage* .mypy_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -7,7 +7,7 @@
 The tests are those of test_mcp_ref.py, examples/**/test_*.py and .ci/test_*.py. In one process one
 after the other, they take more than a minute, because many tests wait for a child process.
 What they start is a Python with the standard library alone.
-The last line is `N passed, N failed, N skipped`.
+Each skipped test is listed with its reason. The last line is `N passed, N failed, N skipped`.
 """
 from __future__ import annotations
 
@@ -81,6 +81,8 @@ def run_here(paths: list[str], seed: int | None) -> int:
     bad = {str(test) for test, _ in result.failures + result.errors}
     bad |= {str(test) for test in result.unexpectedSuccesses}
     skipped = {str(test) for test, _ in result.skipped} - bad
+    for test, reason in result.skipped:
+        print(f"skipped {test.id()}: {reason}")
     failed = len(bad)
     print(f"{max(0, len(tests) - failed - len(skipped))} passed, {failed} failed, "
           f"{len(skipped)} skipped")
@@ -110,18 +112,20 @@ def run_file(python: str, path: str, seed: str) -> tuple[str, list[int]]:
                               stderr=subprocess.STDOUT, timeout=DEADLINE)
     except subprocess.TimeoutExpired as error:
         return f"{path}: no end after {error.timeout} s", [0, 1, 0]
-    output = done.stdout.decode("utf-8", "backslashreplace")
+    output = done.stdout.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
     found = COUNTS.findall(output)
     counts = [int(number) for number in found[-1]] if found else [0, 0, 0]
     if done.returncode != 0:
         counts[1] = max(1, counts[1])
         return output, counts
     name = os.path.relpath(path, ROOT)
-    return f"{name}: {counts[0]} passed in {time.monotonic() - began:.1f} s", counts
+    took = f"{name}: {counts[0]} passed in {time.monotonic() - began:.1f} s"
+    return "\n".join([took, *re.findall("^skipped .*", output, re.M)]), counts
 
 
 def main(arguments: list[str]) -> int:
     os.chdir(ROOT)
+    sys.stdout.reconfigure(errors="backslashreplace")  # on Windows, it may lack characters
     if arguments == ["--here"]:
         return run_here(find_files(), None)
     if arguments and arguments[0].endswith(".py"):
