@@ -4001,7 +4001,7 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
             end = self.process("", one)
             end.give(process_run(1, "print('printed'), os.system('echo child')"))
             self.assertIn(b'"id":1', (end.take(DEADLINE) or b"").replace(b" ", b""))
-            end.close()
+            self.assertEqual(0, end.close())
             self.assertIsNone(end.take(0.1))
         os.close(stderr), full != stderr and os.close(full)
 
