@@ -21,8 +21,8 @@ import installed  # noqa: E402
 import wiretap  # noqa: E402
 from test_wiretap import hear  # noqa: E402
 
-SMALL, LARGE = 1_000, 5_000  # messages
-RATIO = 10  # by this factor, anything may take longer on the large page
+SMALL, LARGE = 1_000, 10_000  # messages
+RATIO = 20  # by this factor, anything may take longer on the large page
 WIDTHS = {"wide": 1200, "narrow": 400}  # pixels
 BOOM = "document.title='pwned'"
 HOSTILE = (f"</script><script>{BOOM}</script>", f"<img src=x onerror={BOOM}>",

@@ -2,17 +2,18 @@
 
     wiretap.py [--log FILE] [--html PAGE] -- SERVER COMMAND...
     wiretap.py --report LOG [--html PAGE]
-    wiretap.py --symptoms
 
 Write the first line into the configuration of a host in place of the server command.
 Bytes, stderr, signals and the exit status pass unchanged and without delay. Each
-message becomes one line of JSON in the log. With neither --log nor --html, these lines
-go to stderr. Several sessions may share a log.
+message, and each line of stderr, becomes one line of JSON in the log. Several sessions
+may share a log. With neither --log nor --html, the messages go to stderr.
 
 --report describes each session of a log: its faults with cause and remedy, the calls
-and what belongs to each of them, the slowest calls, and the requests without a
-response.
---html writes the same as one page for a browser. --symptoms prints the table of faults.
+and what belongs to each of them, the slowest calls, and the last lines of stderr.
+--html writes the same as one page for a browser.
+
+It needs Python 3.9 or newer, and beside it, or two folders above it, mcp_ref.py; and
+beside it common.py.
 
 Look at: Watch. Each fault that it names breaks a rule of the specification or is a
 known symptom in hosts.
@@ -31,19 +32,19 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import IO, Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
-sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
+sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
+import common  # noqa: E402
 from mcp_ref import (  # noqa: E402
     HEADER_MISMATCH, META, METHODS, MISSING_CAPABILITY, REVISIONS, UNSUPPORTED_VERSION,
     Bounds, RpcError, classify, decode, fault_of_response)
 
-EXIT_TIMEOUT = 2.0  # seconds: for a server after the end of its input, for the recorder
+EXIT_TIMEOUT = 2.0  # seconds: for a server after the end of its input, for the log
 SLOW = 1.0  # seconds from which a wait is worth mentioning
 BACKLOG = 4_000  # chunks that may wait for the recorder; more are not recorded
 KEPT = 20_000  # characters of a message that are recorded
@@ -51,10 +52,7 @@ Json = dict[str, Any]
 Entry = Json  # one line of the log
 to_json = json.dumps
 
-# --- Relay: two threads that copy bytes -----------------------------------------------
-# Another process, the recorder, decodes the messages. So a message of 16 MiB or a full
-# disk does not slow down the session, and the log is complete even if a host kills the
-# wiretap.
+# --- Relay: threads that copy bytes ----------------------------------------------------
 
 
 def write(fd: int, data: bytes) -> None:
@@ -64,84 +62,26 @@ def write(fd: int, data: bytes) -> None:
         data = data[written:]
 
 
-class Tape:
-    """Carries chunks of bytes to the recorder. put() never waits for the recorder.
-
-    The tape consists of frames: "seconds way size", a newline, and the bytes. The way
-    is ">" for bytes from the client and "<" for bytes from the server, with "!" added
-    if earlier bytes are missing. It is "+" for a JSON object from the relay, and "late"
-    if the server still runs some time after its input ended.
-    """
-
-    def __init__(self, options: list[str], command: list[str], pid: int) -> None:
-        self._queue: queue.SimpleQueue[Optional[bytes]] = queue.SimpleQueue()
-        self._lock = threading.Lock()  # guards what follows, and the order of frames
-        self._incomplete: set[str] = set()  # ways whose last chunk was dropped
-        self._began = time.monotonic()
-        self._feeder = threading.Thread(target=self._feed, daemon=True)
-        handles: list[int] = []
-        with suppress(OSError, AttributeError):  # only Linux has it
-            # Another process may get the pid of a server that has ended. The handle
-            # always means the server.
-            handles.append(os.pidfd_open(pid))
-        self.put("+", to_json(
-            {"command": command, "pid": pid, "handles": handles}).encode())
-        try:
-            # The input of the recorder is closed when this process ends, even if it is
-            # killed. bufsize=0, because PyPy would otherwise wait at its exit for a
-            # recorder that does not read.
-            self._recorder = subprocess.Popen(
-                [sys.executable, os.path.abspath(__file__), "--record", *options],
-                bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                pass_fds=handles, start_new_session=True)
-            assert self._recorder.stdin
-            self._input = self._recorder.stdin.fileno()
-            # The first frame names the server. It is written now, so that the recorder
-            # can end the server even if this process is killed in the next moment.
-            write(self._input, self._queue.get() or b"")
-        except OSError as error:
-            complain(f"this session is not recorded: {error}")
-            return
-        self._feeder.start()
-
-    def put(self, way: str, data: bytes) -> None:
-        """Add a chunk that went one way. b"" means that the way has ended."""
-        with self._lock:
-            if self._queue.qsize() > BACKLOG and data and way != "+":
-                self._incomplete.add(way)
-                return
-            mark = ""
-            if way in self._incomplete:
-                self._incomplete.remove(way)
-                mark = "!"
-            seconds = time.monotonic() - self._began
-            head = f"{seconds:.6f} {way}{mark} {len(data)}\n"
-            self._queue.put(head.encode() + data)
-
-    def _feed(self) -> None:
-        """Write the frames to the recorder, on a thread of the tape."""
-        with suppress(OSError, subprocess.TimeoutExpired):
-            for frame in iter(self._queue.get, None):
-                write(self._input, frame)
-            self._recorder.communicate(timeout=EXIT_TIMEOUT)
-
-    def close(self, last: Json) -> None:
-        """Add a last object from the relay. Wait for the recorder, but not for long."""
-        self.put("+", to_json(last).encode())
-        self._queue.put(None)
-        if self._feeder.is_alive():
-            self._feeder.join(EXIT_TIMEOUT)
+def close(fd: int) -> None:
+    """Close a file descriptor. A standard one becomes the null device, because a file
+    that is opened later would get its number."""
+    null = os.open(os.devnull, os.O_RDWR)
+    if fd <= 2:
+        os.dup2(null, fd)
+    else:
+        os.close(fd)
+    os.close(null)
 
 
 class Pump(threading.Thread):
     """Copies bytes from a source to a sink. When one of them ends, it closes both."""
 
-    def __init__(self, way: str, source: int, sink: int, tape: Tape) -> None:
+    def __init__(self, way: str, source: int, sink: int, recorder: Recorder) -> None:
         super().__init__(daemon=True)
         self._way = way
         self._source = source
         self._sink = sink
-        self._tape = tape
+        self._recorder = recorder
         self._current_read: Optional[int] = None  # its number, while it runs
         self.start()
 
@@ -155,27 +95,28 @@ class Pump(threading.Thread):
             except OSError:
                 chunk = b""
             self._current_read = None
-            self._tape.put(self._way, chunk)  # first, so it is before its response
+            self._recorder.put(self._way, chunk)  # first, so it is before its response
             try:
                 write(self._sink, chunk)
             except OSError:
                 break
             if not chunk:
                 break
-        os.close(self._source)
-        os.close(self._sink)
+        close(self._source)
+        close(self._sink)
         if self._way == ">":  # the input of the server has ended, so it should end, too
             time.sleep(EXIT_TIMEOUT)
-            self._tape.put("late", b"")
+            self._recorder.put("late", b"")
 
-    def finish(self) -> None:
-        """Wait until all bytes are copied.
+    def finish(self, limit: float = float("inf")) -> None:
+        """Wait until all bytes are copied, but not for more than limit seconds.
 
         A pump counts as done when it waits for more bytes for 0.2 seconds, because a
         process that the server has started may keep the pipe open.
         """
         last_seen = None
-        while self.is_alive():
+        until = time.perf_counter() + limit
+        while self.is_alive() and time.perf_counter() < until:
             current_read = self._current_read
             if current_read is not None and current_read == last_seen:
                 return
@@ -198,7 +139,7 @@ def start_server(command: list[str]) -> Any:
     if sys.platform == "win32":
         import msvcrt
 
-        for fd in (0, 1):
+        for fd in (0, 1, 2):
             msvcrt.setmode(fd, os.O_BINARY)
     else:
         # Signals are blocked here, and sigwait() in relay() receives them. The server
@@ -207,37 +148,37 @@ def start_server(command: list[str]) -> Any:
         # SIGCHLD needs a handler, because an ignored signal may never arrive.
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         options["preexec_fn"] = lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    return subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, **options)
+    return subprocess.Popen(common.found(command), bufsize=0, stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
-def relay(command: list[str], options: list[str]) -> int:
+def relay(command: list[str], log: Optional[str], page: Optional[str]) -> int:
     """Run the server, pass everything on, and return its exit status."""
+    recorder = Recorder(command, log, page)
     try:
         server = start_server(command)
     except OSError as error:
         complain(f"cannot start {command[0]}: {error.strerror}")
-        shell_status = 126  # as in a shell
-        if isinstance(error, FileNotFoundError):
-            shell_status = 127
-        tape = Tape(options, command, 0)
-        tape.close({"status": shell_status, "trouble": error.strerror})
-        return shell_status
+        recorder.finish({"trouble": error.strerror})
+        return 127 if isinstance(error, FileNotFoundError) else 126  # as in a shell
 
-    tape = Tape(options, command, server.pid)
-    Pump(">", 0, os.dup(server.stdin.fileno()), tape)
+    Pump(">", 0, os.dup(server.stdin.fileno()), recorder)
     server.stdin.close()
-    to_host = Pump("<", os.dup(server.stdout.fileno()), 1, tape)
+    to_host = Pump("<", os.dup(server.stdout.fileno()), 1, recorder)
     server.stdout.close()
+    # A copy, because this process writes to stderr as well.
+    errors = Pump("stderr", os.dup(server.stderr.fileno()), os.dup(2), recorder)
+    server.stderr.close()
     if sys.platform != "win32":
         while server.poll() is None:
             number = signal.sigwait(SIGNALS)
             if number != signal.SIGCHLD:
-                tape.put("+", to_json({"signal": number}).encode())
+                recorder.signalled = number
                 server.send_signal(number)
     status: int = server.wait()
     to_host.finish()
-    tape.close({"status": status})
+    errors.finish(EXIT_TIMEOUT)
+    recorder.finish({"status": status})
     if status < 0:
         die_of(-status)
     return status
@@ -460,7 +401,8 @@ class Watch:
         self.state = NEW  # of the legacy handshake
         self.revision: Any = None  # its row in REVISIONS, once it is known
         self.ended: dict[str, float] = {}  # way -> when its sender closed it
-        self.partial_line = {">": bytearray(), "<": bytearray()}
+        self.partial_line = {">": bytearray(), "<": bytearray(), "stderr": bytearray()}
+        self._last_words = ""  # the last line of stderr
         self._count = 0
         self._open: dict[str, dict[Any, OpenRequest]] = {">": {}, "<": {}}
         self._used_ids: dict[str, set[Any]] = {">": set(), "<": set()}
@@ -493,12 +435,19 @@ class Watch:
             self.ended[way] = at
             if partial_line:
                 for entry in self.read(at, way, bytes(partial_line)):
-                    entry["flags"].append("the last line does not end with a newline")
+                    if way != "stderr":
+                        entry["flags"].append(
+                            "the last line does not end with a newline")
                     yield entry
 
     def read(self, at: float, way: str, raw: bytes) -> Iterator[Entry]:
         """Read one line. Yield its entry and, for a batch, one more for each message.
         """
+        if way == "stderr":
+            entry = self.entry(at, "", "stderr", raw.rstrip(b"\r"))
+            self._last_words = entry["text"].strip() or self._last_words
+            yield entry
+            return
         entry = self.entry(at, way, "junk", raw)
         if entry["text"].startswith("\ufeff"):
             entry["flags"].append("the line begins with a byte order mark")
@@ -908,23 +857,19 @@ class Watch:
         request.is_reported = True
         entry["flags"].append(f"{request.fault} for {waited:.1f} s")
 
-    def end(self, at: float, status: Optional[int], trouble: str = "",
-            signalled: int = 0) -> Entry:
+    def end(self, at: float, status: int = 0, trouble: str = "", signalled: int = 0
+            ) -> Entry:
         """Make the last entry. It names the requests that never got a response.
 
-        status is the exit status of the server, or None if the wiretap was killed.
-        trouble says why the server was not started. signalled is the last signal that
-        was passed on to the server, or 0.
+        status is the exit status of the server. trouble says why the server was not
+        started. signalled is the last signal that was passed on to it, or 0.
         """
         entry = self.entry(at, "", "end")
         flags = entry["flags"]
+        about = f"the server ended with status {status}"
         if trouble:
             about = f"the server was not started: {trouble}"
-        elif status is None:
-            about = "the server was killed together with the wiretap"
-        elif status >= 0:
-            about = f"the server ended with status {status}"
-        else:
+        elif status < 0:
             about = f"the server was ended by signal {-status}"
         if signalled:
             about += f", after the host sent signal {signalled}"
@@ -932,9 +877,10 @@ class Watch:
         if trouble:
             flags.append(about)
             return entry
-        if ">" not in self.ended and not signalled and status is not None:
+        if ">" not in self.ended and not signalled:
             # Other faults would only follow from this one, so they are left out.
-            flags.append(f"{about}, before its input ended")
+            words = f"; stderr ends with: {self._last_words}" if self._last_words else ""
+            flags.append(f"{about}, before its input ended{words}")
             return entry
         for requests in self._open.values():
             for request in requests.values():
@@ -957,100 +903,99 @@ def undeclared(method: str, capability: str, side: str) -> str:
             f"{SENDER[side]} has not declared")
 
 
-# --- Recorder: a process that ends a moment after the session -------------------------
+# --- Recorder: turns what passes into a log --------------------------------------------
 
 
-def keep(entries: Iterator[Entry], path: Optional[str]) -> None:
-    """Write entries to a log or, without a path, to stderr.
+class Recorder(threading.Thread):
+    """Makes log entries of chunks, on a thread of its own, and writes the page.
 
-    If that fails, complain once, and read the rest of the entries all the same: reading
-    them also ends the server if the wiretap was killed.
+    put() never waits, so that a full disk or a stderr without a reader does not slow
+    down the session.
     """
-    file = 2
-    try:
-        if path:
-            # With O_NONBLOCK, the log may be a named pipe that has no reader: then
-            # open() fails, and does not wait.
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-            flags |= getattr(os, "O_NONBLOCK", 0)
-            file = os.open(path, flags, 0o666)
-        for entry in entries:
-            os.write(file, to_json(entry).encode() + b"\n")
-    except OSError as error:
-        complain(f"cannot write the log to {path or 'stderr'}: {error}")
-    for _ in entries:
-        pass
+
+    def __init__(self, command: list[str], log: Optional[str], page: Optional[str]
+                 ) -> None:
+        super().__init__(daemon=True)
+        self.signalled = 0  # the last signal that was passed on to the server
+        self._log = log
+        self._page = page
+        self._session = f"{time.time():.3f}-{os.getpid()}"
+        self._entries: list[Entry] = []  # those of a page without a log
+        self._watch = Watch()
+        self._queue: queue.SimpleQueue[tuple[float, str, Any]] = queue.SimpleQueue()
+        self._lock = threading.Lock()  # guards what follows, and the order of chunks
+        self._incomplete: set[str] = set()  # ways whose last chunk was dropped
+        self._began = time.perf_counter()
+        self.put("start", " ".join(command))
+        self.start()
+
+    def put(self, way: str, data: Any) -> None:
+        """Add a chunk that went one way. b"" means that the way has ended."""
+        with self._lock:
+            at = time.perf_counter() - self._began
+            if self._queue.qsize() > BACKLOG and data and way != "end":
+                self._incomplete.add(way)
+                return
+            if way in self._incomplete:
+                self._incomplete.remove(way)
+                self._queue.put((at, "gap", way))
+            self._queue.put((at, way, data))
+
+    def finish(self, last: Json) -> None:
+        """Add the last entry, and wait until all is written, but not for long."""
+        self.put("end", last)
+        self.join(EXIT_TIMEOUT)
+
+    def run(self) -> None:
+        entries = self._all_entries()
+        file = 2
+        try:
+            if self._log:
+                # With O_NONBLOCK, the log may be a named pipe that has no reader: then
+                # open() fails, and does not wait. Messages may hold secrets.
+                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+                flags |= getattr(os, "O_NONBLOCK", 0)
+                file = os.open(self._log, flags, 0o600)
+            for entry in entries:
+                if self._log or not self._page and entry["kind"] != "stderr":
+                    write(file, to_json(entry).encode() + b"\n")
+                else:
+                    self._entries.append(entry)
+        except OSError as error:
+            complain(f"cannot write the log to {self._log or 'stderr'}: {error}")
+        if file != 2:
+            os.close(file)
+        if self._page and self._entries:
+            write_page(self._page, [self._entries])
+        elif self._page and self._log and os.path.isfile(self._log):
+            write_page(self._page, load(self._log))
+
+    def _all_entries(self) -> Iterator[Entry]:
+        while True:
+            at, way, data = self._queue.get()
+            for entry in entries_of(self._watch, at, way, data):
+                yield {"session": self._session, **entry}
+            if way == "end":
+                yield {"session": self._session,
+                       **self._watch.end(at, signalled=self.signalled, **data)}
+                return
 
 
-def frames(tape: IO[bytes]) -> Iterator[tuple[float, str, bytes]]:
-    """Read the frames of a tape: seconds, way, bytes.
-
-    The last frame is dropped if it is incomplete, because the relay was killed.
-    """
-    for head in tape:
-        if not head.endswith(b"\n"):
-            return
-        at, way, size = head.decode().split()
-        data = tape.read(int(size))
-        if len(data) != int(size):
-            return
-        yield float(at), way, data
-
-
-def entries_of(tape: IO[bytes]) -> Iterator[Entry]:
-    """Turn a tape into entries. If the relay was killed, kill the server."""
-    watch = Watch()
-    told: Json = {}  # what the relay has said about the server
-    at = 0.0
-    began = time.monotonic()
-    for at, way, data in frames(tape):
-        if way == "+":
-            news = json.loads(data)
-            told.update(news)
-            if "command" in news:
-                yield {**watch.entry(at, "", "start"), "epoch": time.time(),
-                       "about": " ".join(news["command"])}
-            if "status" in news:
-                break
-        elif way == "late":
-            delay = at - watch.ended.get(">", at)
-            yield {**watch.entry(at, "", "late"),
-                   "about": "the server is still running",
-                   "flags": [f"the server is still running {delay:.1f} s after its "
-                             "input ended; does it ignore EOF?"]}
-        else:
-            if way.endswith("!"):
-                watch.partial_line[way[0]].clear()
-                yield {**watch.entry(at, way[0], "gap"),
-                       "about": "messages are missing here: there were too many"}
-            yield from watch.feed(at, way[0], data)
-    if "status" not in told:
-        at = max(at, time.monotonic() - began)
-        kill_server(told)
-    yield watch.end(at, told.get("status"), told.get("trouble", ""),
-                    told.get("signal", 0))
-
-
-def kill_server(told: Json) -> None:
-    """Kill the server and the processes that it has started, if it still runs."""
-    with suppress(OSError):
-        for handle in told.get("handles", ()):
-            signal.pidfd_send_signal(handle, 0)  # OSError if the server has ended
-            os.killpg(told["pid"], signal.SIGKILL)
-
-
-def record(log: Optional[str], page: Optional[str]) -> None:
-    """Read the tape on stdin. Write the log meanwhile, and the page at the end."""
-    os.umask(0o077)  # messages may hold secrets
-    session = f"{time.time():.3f}-{os.getppid()}"
-    entries = ({"session": session, **entry} for entry in entries_of(sys.stdin.buffer))
-    with tempfile.TemporaryDirectory() as folder:
-        path = log
-        if path is None and page is not None:  # the page is made from a log
-            path = os.path.join(folder, "log")
-        keep(entries, path)
-        if page is not None and path is not None and os.path.isfile(path):
-            write_page(page, load(path))
+def entries_of(watch: Watch, at: float, way: str, data: Any) -> Iterator[Entry]:
+    """Turn a chunk, or an event of the relay, into entries."""
+    if way == "start":
+        yield {**watch.entry(at, "", "start"), "epoch": time.time(), "about": data}
+    elif way == "gap":
+        watch.partial_line[data].clear()
+        yield {**watch.entry(at, "", "gap"),
+               "about": "messages are missing here: there were too many"}
+    elif way == "late":
+        delay = at - watch.ended.get(">", at)
+        yield {**watch.entry(at, "", "late"), "about": "the server is still running",
+               "flags": [f"the server is still running {delay:.1f} s after its "
+                         "input ended; does it ignore EOF?"]}
+    elif way != "end":
+        yield from watch.feed(at, way, data)
 
 
 # --- Report: a log as text ------------------------------------------------------------
@@ -1087,7 +1032,7 @@ def label(entry: Entry, width: int = 60) -> str:
     if entry["kind"] in ("isError", "input_required"):
         parts.append(entry["kind"])
     parts.append(entry.get("about"))
-    if entry["kind"] == "junk":
+    if entry["kind"] in ("junk", "stderr"):
         parts.append(to_json(entry["text"]))
     words = [shown(part, width) for part in parts if part]
     if not words:
@@ -1133,12 +1078,6 @@ class Graph:
             if entry.get("method") == "notifications/cancelled" and of is not None:
                 self.cancelled.setdefault(of, entry)
 
-    def end_of(self, entry: Entry) -> Optional[int]:
-        """Return the number of the entry that ended a request, or None."""
-        number = entry["n"]
-        ending = self.responses.get(number) or self.cancelled.get(number)
-        return None if ending is None else ending["n"]
-
     def lost(self, entry: Entry) -> str:
         """Say how a request ended without a response. "" if it did not need one."""
         if entry["kind"] != "request" or entry["method"] == LISTEN:
@@ -1162,25 +1101,7 @@ class Graph:
             text += f", {shown(response['about'])}"
         if "has_start" in response:
             text += ", with the start of the server"
-        waited = self.waited(entry, response)
-        if waited:
-            text += f"; the {SENDER[entry['way']]} took {waited:.1f} ms meanwhile"
         return text
-
-    def waited(self, entry: Entry, response: Entry) -> float:
-        """Return for how many milliseconds of a request its sender had to answer
-        requests of the other side. A tool that asks the user waits for its client."""
-        waited = 0.0
-        covered = entry["at"]  # up to here, all waits are counted
-        for other in self.below.get(entry["n"], []):
-            answer = self.responses.get(other["n"])
-            if answer is not None and other["way"] != entry["way"]:
-                begin = max(other["at"], covered)
-                end = min(answer["at"], response["at"])
-                if end > begin:
-                    waited += end - begin
-                    covered = end
-        return waited * 1000
 
     def tree(self, of: Optional[int] = None, depth: int = 1) -> Iterator[str]:
         """Yield a line for each message below a request, and for those below it.
@@ -1249,16 +1170,13 @@ def report(entries: list[Entry]) -> Iterator[str]:
     responses = []
     for entry in warm[:5]:
         responses.append(f"  {entry['ms']:9.1f} ms  {label(entry)}")
-    unanswered = []
-    for entry in entries:
-        lost = graph.lost(entry)
-        if lost:
-            unanswered.append(f"  {entry['at']:9.3f} s   {label(entry)}, {lost}")
+    said = [f"  {entry['at']:9.3f} s   {shown(entry['text'], 200)}"
+            for entry in entries if entry["kind"] == "stderr"]
     sections = {
         "Faults": list(advice(entries)),
         "Calls, and what belongs to each": list(graph.tree()),
         "Slowest responses": responses,
-        "Unanswered requests": unanswered}
+        "The last lines of stderr": said[-10:]}
     for title, lines in sections.items():
         yield ""
         yield title
@@ -1278,9 +1196,9 @@ def print_report(log: str, page: Optional[str]) -> int:
     try:
         for entries in sessions:
             print("\n".join(report(entries)), end="\n\n", flush=True)
-    except BrokenPipeError:  # for example, `| head`
-        # Python flushes stdout once more at its exit, and would complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if not common.reader_has_left(error):
+            raise
     if page is not None:
         write_page(page, sessions)
     return 0
@@ -1296,8 +1214,7 @@ def write_page(path: str, sessions: list[list[Entry]]) -> None:
     data: list[Json] = []
     for entries in sessions:
         graph = Graph(entries)
-        rows = [{**entry, "lost": graph.lost(entry), "until": graph.end_of(entry)}
-                for entry in entries]
+        rows = [{**entry, "lost": graph.lost(entry)} for entry in entries]
         faults = [[*SYMPTOMS[row][1:], found]
                   for row, found in faults_by_symptom(entries).items()]
         data.append({"title": heading(entries), "entries": rows, "faults": faults})
@@ -1334,9 +1251,9 @@ PAGE = """<!doctype html>
 """
 STYLE = """
 :root {
-  color-scheme: light dark; --pad: 20px; --time: 72px; --lanes: 76px; --lane: 9px;
-  --lat: 190px; --size: 80px; --left: calc(var(--pad) + var(--time) + var(--lanes));
-  --right: calc(var(--pad) + var(--lat) + var(--size) + var(--lanes));
+  color-scheme: light dark; --pad: 20px; --time: 72px; --gap: 14px;
+  --lat: 190px; --size: 80px; --left: calc(var(--pad) + var(--time) + var(--gap));
+  --right: calc(var(--pad) + var(--lat) + var(--size) + var(--gap));
   --bg: light-dark(#faf9f7, #14161b); --card: light-dark(#fff, #1c1f26);
   --ink: light-dark(#22252b, #e4e6eb); --dim: light-dark(#666c78, #949ba9);
   --rule: light-dark(#e6e3dd, #2c313b); --tint: light-dark(#fdf0f0, #2c1d21);
@@ -1389,10 +1306,10 @@ input { flex: 1; min-width: 200px; max-width: 420px }
   display: grid; grid-template-columns: var(--time) 1fr var(--lat) var(--size);
   align-items: center; min-height: 34px; padding: 0 var(--pad) }
 .time, .size { text-align: right }
-.seq { min-width: 0; margin: 0 var(--lanes) }
+.seq { min-width: 0; margin: 0 var(--gap) }
 #ends { border-bottom: 1px solid var(--rule) }
 #ends .seq {
-  display: flex; justify-content: space-between; margin: 0 calc(var(--lanes) - 18px) }
+  display: flex; justify-content: space-between; margin: 0 }
 main > div { min-height: 34px }
 summary { position: relative; list-style: none }
 .wrong summary { background: var(--tint) }
@@ -1419,17 +1336,6 @@ em {
 main > :not(.gt, .lt) .arrow { display: none }
 main > :not(.gt, .lt) .label {
   position: static; display: block; white-space: normal; padding: 7px }
-.lane {
-  position: absolute; inset-block: 0; width: calc(var(--lane) * .67);
-  background: var(--ask) }
-.lane.lt { background: var(--note) }
-.lane.none { background: var(--bad) }
-.lane.first { top: 24px }
-.lane.last { bottom: 9px }
-.lat { display: flex; align-items: center }
-.lat i {
-  height: 8px; border-radius: 4px; background: var(--kind, var(--back));
-  margin-right: 8px }
 .flag {
   text-align: center; font-weight: 500; position: relative; background: var(--tint);
   margin: 0 var(--right) 0 var(--left); padding: 0 8px 3px;
@@ -1438,10 +1344,8 @@ pre {
   margin: 2px var(--pad) 8px; overflow: auto; max-height: 400px;
   background: var(--bg) }
 @media (max-width: 760px) {
-  :root {
-    --pad: 6px; --time: 46px; --lanes: 25px; --lat: 76px; --lane: 4px; --size: 0px }
-  .size, summary .lat i, em + b { display: none }
-  #ends .seq { margin: 0 10px }
+  :root { --pad: 6px; --time: 46px; --gap: 8px; --lat: 76px; --size: 0px }
+  .size, em + b { display: none }
   #kinds { display: contents }
   #tools { gap: 4px }
   .flag { margin: 0 }
@@ -1454,7 +1358,6 @@ pre {
 SCRIPT = r"""
 "use strict";
 const $ = id => document.getElementById(id);
-const LANES = 7;  // requests of one side that are drawn beside each other
 const list = $("list");
 const sessions = JSON.parse($("data").textContent);
 
@@ -1484,13 +1387,13 @@ const KINDS = {
   notifications: e => e.kind === "notification",
   unanswered: e => e.lost !== "",
   errors: e => e.kind === "error" || e.kind === "isError",
+  stderr: e => e.kind === "stderr",
   faults: e => e.flags.length > 0,
 };
 
 // One session is shown at a time.
 let E;  // its entries
 let nodes;  // the row of each entry
-let slowest;  // milliseconds
 let kind;  // the chosen button
 
 const load = session => {
@@ -1498,9 +1401,7 @@ const load = session => {
   // The first responses include the start of the server, so they are not compared.
   const warm = E.filter(e => e.ms !== undefined && !e.has_start);
   const times = warm.map(e => e.ms).sort((a, b) => a - b);
-  slowest = times.at(-1);
   const start = E.find(e => e.has_start);
-  assignLanes();
   $("title").textContent = session.title;
   document.title = session.title + " - wiretap";
   const median = times[Math.floor(times.length / 2)];
@@ -1510,7 +1411,7 @@ const load = session => {
     fact(E.at(-1).at.toFixed(2), "seconds"),
     fact(ms(start?.ms), "until the first response"),
     fact(ms(median), "median"),
-    fact(ms(slowest), "slowest"),
+    fact(ms(times.at(-1)), "slowest"),
     fact(count(E, KINDS.errors), "errors"),
     fact(count(E, KINDS.unanswered), "unanswered", "bad"),
     fact(countFaults(E), "faults", "bad"));
@@ -1524,26 +1425,6 @@ const load = session => {
   nodes.forEach(node => sight.observe(node));
   $("search").value = "";
   choose("all");
-};
-// A request has a lane beside the life line of its receiver, down to its response. Each
-// entry gets the list `bars` of the requests that are open at its row.
-const assignLanes = () => {
-  const live = {">": Array(LANES), "<": Array(LANES)};
-  for (const e of E) {
-    if (e.kind === "request") {
-      const free = live[e.way].findIndex(one => !one);
-      if (free < 0) {
-        e.lane = LANES - 1;
-      } else {
-        e.lane = free;
-        live[e.way][free] = e;
-      }
-    }
-    e.bars = [...live[">"], ...live["<"]].filter(one => one);
-    for (const one of e.bars) {
-      if (one.until === e.n) live[one.way][one.lane] = undefined;
-    }
-  }
 };
 const fact = (value, name, className = "") => {
   const text = typeof value === "number" ? number(value) : value;
@@ -1591,22 +1472,12 @@ const choose = chosen => {
   $("shown").textContent = number(visible) + " of " + number(E.length);
   for (const one of $("kinds").children) one.ariaPressed = one.textContent === kind;
 };
-const bars = e => e.bars.map(one => {
-  const bar = el("span", "lane", "");
-  if (one.way === "<") bar.classList.add("lt");
-  if (one.lost) bar.classList.add("none");
-  if (one === e) bar.classList.add("first");
-  else if (one.until === e.n) bar.classList.add("last");
-  const [side, edge] = one.way === ">" ? ["right", "--right"] : ["left", "--left"];
-  bar.style[side] = `calc(var(${edge}) - var(--lane) * ${one.lane + 1.1})`;
-  return bar;
-});
 const labelOf = e => {
   const label = el("span", "label", "");
   if (e.kind === "isError" || e.kind === "input_required")
     label.append(el("em", "", e.kind), " ");
   let name = e.method;
-  if (!name) name = e.kind === "junk" ? e.text : e.about ?? e.kind;
+  if (!name) name = e.kind === "junk" || e.kind === "stderr" ? e.text : e.about ?? e.kind;
   const id = e.id === undefined ? "" : JSON.stringify(e.id);
   label.append(
     el("b", "", tidy(name)), tidy(` ${e.name ?? ""} `), el("i", "", tidy(id)));
@@ -1614,18 +1485,11 @@ const labelOf = e => {
   label.title = label.textContent;
   return label;
 };
-// How long a request took, with a bar whose square is the time; or how it was lost.
+// How long a request took, or how it was lost.
 const latencyOf = e => {
   if (e.lost) return el("span", "lat lost", e.lost);
-  const latency = el("span", "lat", "");
-  if (e.has_start) {
-    latency.append(ms(e.ms) + " with the start");
-  } else if (e.ms !== undefined) {
-    const bar = el("i", "", "");
-    bar.style.width = 90 * Math.sqrt(e.ms / (slowest || 1)) + "px";
-    latency.append(bar, ms(e.ms));
-  }
-  return latency;
+  const words = e.has_start ? ms(e.ms) + " with the start" : ms(e.ms);
+  return el("span", "lat", e.ms === undefined ? "" : words);
 };
 const fill = node => {
   const isOld = nodes[node.i] !== node;  // it belongs to another session
@@ -1640,7 +1504,7 @@ const fill = node => {
     latencyOf(e),
     el("span", "size", e.size ? number(e.size) + " B" : ""));
   const flags = e.flags.map(flag => el("div", "flag", tidy(flag)));
-  const pane = el("details", "", "", el("summary", "", "", ...bars(e), line, ...flags));
+  const pane = el("details", "", "", el("summary", "", "", line, ...flags));
   pane.ontoggle = () => {
     if (pane.children.length > 1) return;  // the message is here already
     let text = e.text;
@@ -1671,33 +1535,21 @@ load(sessions.at(-1));
 
 
 def main(argv: list[str]) -> int:
-    split = argv.index("--") if "--" in argv else len(argv)
-    options = argv[:split]
-    command = argv[split + 1:]
-    usage = "\n".join((__doc__ or "").splitlines()[2:5]).strip()
+    options, command = common.cut(argv)
+    common.accept_all_text()
+    usage = "\n".join((__doc__ or "").splitlines()[2:4]).strip()
     parser = argparse.ArgumentParser(usage=usage)
     parser.add_argument("--log", metavar="FILE",
                         help="append each message to this file as it passes")
     parser.add_argument("--html", metavar="PAGE",
                         help="at the end, write all sessions of the log to this page")
     parser.add_argument("--report", metavar="LOG", help="print a report of this log")
-    parser.add_argument("--symptoms", action="store_true",
-                        help="print the table of faults")
-    parser.add_argument("--record", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(options)
-    if args.record:
-        record(args.log, args.html)
-    elif args.report:
+    if args.report:
         return print_report(args.report, args.html)
-    elif args.symptoms:
-        for row in SYMPTOMS:
-            words = row.words.replace("|", " | ") or "any other fault"
-            print("\n    ".join([words, *row.explanation()]))
-    elif command:
-        return relay(command, options)
-    else:
+    if not command:
         parser.error("the server command is missing; write it after --")
-    return 0
+    return relay(command, args.log, args.html)
 
 
 if __name__ == "__main__":
