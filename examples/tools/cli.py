@@ -66,7 +66,10 @@ def main(argv: list[str]) -> int:
                 return inspect_server(client, options.json)
             return call_tool(client, options.tool, options.arguments, options.json)
     except (RpcError, OSError, ValueError, RuntimeError) as error:
-        complain(f"{type(error).__name__}: {error}")
+        words = str(error)
+        if isinstance(error, FileNotFoundError):  # Windows does not name the file
+            words = f"{options.server[0]}: {error.strerror}"
+        complain(f"{type(error).__name__}: {words}")
         return 1
     except KeyboardInterrupt:
         return 130
@@ -104,7 +107,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 def entry(text: str) -> str:
     """Escape, and indent further lines, which could look like other entries."""
-    return escape(text).replace("\n", "\n    ")
+    return escape(text, "\n    ")
 
 
 def show(text: str) -> None:
@@ -274,12 +277,12 @@ def show_result(result: Json) -> None:
     for block in result["content"]:
         if block.get("type") == "text":
             texts.append(block["text"])
-            print(escape(block["text"]))
+            print(escape(block["text"], "\n"))
         else:
             show(describe_block(block))
     structured = result.get("structuredContent")
     if structured is not None and not any(says(text, structured) for text in texts):
-        print(escape(json.dumps(structured, indent=2, ensure_ascii=False)))
+        print(escape(json.dumps(structured, indent=2, ensure_ascii=False), "\n"))
     if result.get("isError"):
         complain("the tool has failed (isError)")
 

@@ -11,9 +11,9 @@ import re
 import shutil
 import sys
 
-# All control characters except the newline; line separators; lone surrogates; and the
-# marks that change the direction of text, with which one URL can look like another.
-CONTROL_CHARACTERS = ("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+# Control characters, line separators, lone surrogates, and the marks that change the
+# direction of text, with which one URL can look like another.
+CONTROL_CHARACTERS = ("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
                       "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -36,10 +36,12 @@ def accept_all_text() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def escape(text: str) -> str:
+def escape(text: str, newline: str = "\\n") -> str:
     """Escape control characters, so that a server cannot control the terminal."""
     # ascii() gives '\x1b' with quotes.
-    return re.sub(CONTROL_CHARACTERS, lambda one: ascii(one[0])[1:-1], text)
+    return newline.join(
+        re.sub(CONTROL_CHARACTERS, lambda one: ascii(one[0])[1:-1], line)
+        for line in text.split("\n"))
 
 
 def reader_has_left(error: OSError) -> bool:

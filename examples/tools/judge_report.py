@@ -1,4 +1,4 @@
-"""The report of judge.py, for a person and as JSON.
+"""The report of judge.py.
 
 Faults come in the order of harm: those that every host meets come first, and input that
 no host sends comes last. Rules that fail for the same reason are folded into one.
@@ -12,20 +12,18 @@ import os
 import re
 import sys
 import textwrap
-import time
 from typing import Any, Iterator
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from common import escape  # noqa: E402
 from judge_talk import shown  # noqa: E402
-from mcp_ref import __version__  # noqa: E402
 from test_mcp_ref import META, MODERN  # noqa: E402
 
 WIDTH = 80
 MOST_SAID = 6  # lines of a conversation
 MOST_SHOWN = 800  # characters of a message
 MOST_FOLDED = 8  # titles under a fault with the same reason; --verbose shows all
-FORMAT = 2  # of the report as JSON
 SITE = "https://modelcontextprotocol.io/specification/"
 HARM = {  # heading -> areas of requirements; the areas that most hosts use come first
     "Standard input and output": ("stdio",),
@@ -66,10 +64,6 @@ FEATURES = {
     "asking": "a tool whose result depends on a requestState",
     "others": "such a tool with arguments",
     "fixture": "resources of the test suite"}
-LIBRARIES = (  # (pattern in what the server writes, the library below it)
-    (r'"fastmcp": ?\{|x-fastmcp', "FastMCP"),
-    (r"MCP error -32", "the official SDK for TypeScript"),
-    (r'"Method not found", ?"data": ?"', "the official SDK for Python"))
 
 
 class Row:
@@ -194,7 +188,7 @@ def status_of(judge: Any, rows: list[Row], whole: bool) -> int:
     return 0
 
 
-# --- For a person ---------------------------------------------------------------------
+# --- The lines ------------------------------------------------------------------------
 
 
 def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: bool,
@@ -210,7 +204,7 @@ def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: b
     last = [fault for fault in new if fault.row.malformed]
     if last:
         yield from wrapped("Input that no host sends. These rules belong to the "
-                           f"library below{library_of(judge)}.")
+                           "library below.")
         yield ""
     for fault in last:
         yield from fault_lines(fault, requirements, verbose, color)
@@ -237,31 +231,22 @@ def info_of(judge: Any) -> Any:
     return info
 
 
-def library_of(judge: Any) -> str:
-    """Return the name of the library below the server, as far as it shows."""
-    texts = [json.dumps([facts.opening, facts.lists]) for facts in judge.spoken]
-    for _, verdicts in judge.verdicts.values():
-        texts += [line for verdict in verdicts.values() for line in verdict.said
-                  if line.startswith("<")]
-    text = "\n".join(texts)
-    for pattern, name in LIBRARIES:
-        if re.search(pattern, text):
-            return f", {name}"
-    return ""
-
-
 def opening(judge: Any) -> Iterator[str]:
     info = info_of(judge)
     name = f"{info.get('name', 'a server')} {info.get('version', '')}".strip()
     spoken = ", ".join(facts.revision for facts in judge.spoken)
     if not spoken:
         spoken = "no revision that was tried"
-    yield from wrapped(f"{safe(name)} speaks {spoken}.")
+    yield from wrapped(f"{escape(name)} speaks {spoken}.")
     if judge.spoken:
         yield from unknown_calls(judge)
         return
+    if judge.text:
+        yield "It writes text and no message, so the command may be wrong. The text begins:"
+        for line in judge.text:
+            yield from folded(escape(line))
     for why in dict.fromkeys(judge.not_spoken.values()):
-        yield from wrapped(safe(why), "  ", "    ")
+        yield from wrapped(escape(why), "  ", "    ")
     for stderr in judge.stderr.values():
         if stderr:
             yield from stderr_lines(stderr)
@@ -307,8 +292,8 @@ def failure(row: Row, requirements: Any, color: bool) -> Iterator[str]:
         return
     broken = verdict.broken
     yield from conversation(verdict.said, broken)
-    yield from labelled("Expected", safe(broken.expected))
-    yield from labelled("Got", safe(broken.got))
+    yield from labelled("Expected", escape(broken.expected))
+    yield from labelled("Got", escape(broken.got))
     if rule.client:
         yield from labelled("Then", rule.client)
     yield from stderr_lines(verdict.stderr)
@@ -323,7 +308,7 @@ def stderr_lines(lines: tuple[str, ...]) -> Iterator[str]:
     if lines:
         yield "      The last lines of stderr:"
     for line in lines:
-        yield from folded(safe(line))
+        yield from folded(escape(line))
 
 
 def counts(rows: dict[str, list[Row]], verbose: bool, color: bool) -> Iterator[str]:
@@ -378,9 +363,9 @@ def conversation(said: tuple[str, ...], broken: Any) -> Iterator[str]:
     if len(lines) > MOST_SAID:
         lines = ["  ...", *lines[-MOST_SAID:]]
     for line in lines:
-        yield from folded(safe(compact(line)))
+        yield from folded(escape(compact(line)))
     if broken.line:
-        yield from folded(f"< {safe(broken.line)}", broken.at)
+        yield from folded(f"< {escape(broken.line)}", broken.at)
 
 
 def folded(text: str, at: int = -1) -> Iterator[str]:
@@ -443,9 +428,9 @@ def notes_of_hosts(findings: list[Any]) -> Iterator[str]:
         yield f"{'Hosts ':.<30} {counted(len(findings), 'note', 'notes')}"
     for host, places, rule, source in findings:
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-        yield from wrapped(safe(f"{host}: {places[0]}{more}. {rule}"), "note  ",
+        yield from wrapped(escape(f"{host}: {places[0]}{more}. {rule}"), "note  ",
                            " " * 6)
-        yield " " * 6 + safe(source)
+        yield " " * 6 + escape(source)
 
 
 def tasks(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
@@ -539,65 +524,3 @@ def wrapped(text: str, first: str = "", rest: str | None = None) -> Iterator[str
 
 def painted(text: str, kind: str, color: bool) -> str:
     return f"{COLORS[kind]}{text}{COLORS['']}" if color and kind in COLORS else text
-
-
-def safe(text: str) -> str:
-    """Replace characters that could confuse a terminal."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode()
-                   for one in text)
-
-
-# --- As JSON --------------------------------------------------------------------------
-
-
-def as_json(judge: Any, rows: dict[str, list[Row]], requirements: Any,
-            status: int) -> Any:
-    """Return the report as a JSON value."""
-    everything = [row for some in rows.values() for row in some]
-    info = info_of(judge)
-    return {
-        "format": FORMAT,
-        "judge": __version__,
-        "server": {"name": info.get("name"), "version": info.get("version")},
-        "command": judge.command,
-        "status": status,
-        "seconds": round(time.monotonic() - judge.began, 1),
-        "counts": {level: outcomes(everything, level) for level in WORDS},
-        "revisions": [facts.revision for facts in judge.spoken],
-        "notSpoken": judge.not_spoken,
-        "stderr": {one: lines for one, lines in judge.stderr.items() if lines},
-        "hosts": judge.host_findings,
-        "rules": [as_entry(row, heading, requirements)
-                  for heading, some in rows.items() for row in some]}
-
-
-def as_entry(row: Row, heading: str, requirements: Any) -> dict[str, Any]:
-    pages = pages_of(row.rule, row.revisions[-1], requirements)
-    entry: dict[str, Any] = {
-        "title": row.rule.title,
-        "level": row.rule.level,
-        "subject": heading,
-        "requirements": row.rule.slugs,
-        "outcome": row.outcome,
-        "pages": list(dict.fromkeys(pages)),
-        "revisions": {one: row.verdicts[one].outcome for one in sorted(row.verdicts)}}
-    if row.outcome == "not judged":
-        entry["needs"] = reason(row.lack())
-    if row.outcome == "FAIL":
-        broken = row.verdict.broken
-        entry["inBaseline"] = row.known
-        entry["malformedInput"] = row.malformed
-        entry["conversation"] = [as_message(line) for line in row.verdict.said]
-        entry["expected"] = broken.expected
-        entry["got"] = broken.got
-        entry["client"] = row.rule.client
-        entry["stderr"] = row.verdict.stderr
-    return entry
-
-
-def as_message(line: str) -> dict[str, Any]:
-    """Return who wrote a line, and its message, or the text of another line."""
-    author = {">": "client", "<": "server"}.get(line[:1], "judge")
-    with contextlib.suppress(ValueError, RecursionError):
-        return {"from": author, "message": json.loads(line[2:])}
-    return {"from": author, "text": line[2:]}

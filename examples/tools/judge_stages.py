@@ -14,8 +14,9 @@ from typing import Any, Callable, Iterator, NamedTuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from common import escape  # noqa: E402
 from judge_report import (changed_tools, conversation, counted,  # noqa: E402
-                          failure, labelled, safe, stderr_lines, wrapped)
+                          failure, labelled, stderr_lines, wrapped)
 from judge_talk import (GRACE, OVER, UNFLUSHED, Broken, Connection, Waits,  # noqa: E402
                         answers_at_end, parsed, shown)
 from test_mcp_ref import ENVELOPE, MODERN, hello  # noqa: E402
@@ -330,7 +331,7 @@ def stage_one(command: list[str], stage: int, verbose: bool,
     lines = [f"Step 1, messages: {play.right} of {len(ENVELOPE)} lines get the right "
              "answer."]
     if play.why:
-        lines += [*wrapped(safe(play.why)), *stderr_lines(play.stderr)]
+        lines += [*wrapped(escape(play.why)), *stderr_lines(play.stderr)]
     elif play.silent == MOST_SILENT:
         lines.append(f"The others were not played: {MOST_SILENT} lines got no answer.")
     if play.wrong:
@@ -350,11 +351,11 @@ def stage_one(command: list[str], stage: int, verbose: bool,
 
 def wrong_line(one: Line) -> Iterator[str]:
     yield ""
-    yield from wrapped(f"{safe(one.why[:60])}", "FAIL  ", " " * 6)
+    yield from wrapped(f"{escape(one.why[:60])}", "FAIL  ", " " * 6)
     said = (f"> {one.line[:3000].decode('utf-8', 'backslashreplace')}",)
     yield from conversation(said, Broken(one.expected, one.got))
-    yield from labelled("Expected", safe(one.expected))
-    yield from labelled("Got", safe(one.got[:300]))
+    yield from labelled("Expected", escape(one.expected))
+    yield from labelled("Got", escape(one.got[:300]))
     yield from stderr_lines(one.stderr)
 
 
@@ -377,7 +378,7 @@ def stage_report(rows: list[Any], requirements: Any, stage: int, judge: Any,
     if not judge.spoken:
         why = next(iter(judge.not_spoken.values()), "")
         lines += ["Step 2, handshake: the server opens no session.",
-                  *wrapped(safe(why), "      "), *to_build(2)]
+                  *wrapped(escape(why), "      "), *to_build(2)]
         return 1, lines
     for step in range(2, stage + 1):
         some = [row for row in rows if step_of(row.rule) == step and

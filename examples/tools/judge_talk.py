@@ -24,6 +24,7 @@ from typing import Any, Callable, NamedTuple
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [ROOT, os.path.dirname(os.path.abspath(__file__))]
 
+import common  # noqa: E402
 from line_checker import MODERN_ERA, LineChecker  # noqa: E402
 from test_mcp_ref import (Play, Transcript, caret, difference,  # noqa: E402
                           hello, modern_meta)
@@ -94,7 +95,7 @@ class Connection:
         self.barrier = barrier or first_method(revision)
         self.began = time.monotonic()
         self.child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            common.found(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, bufsize=0, start_new_session=True)
         self.checker = LineChecker("Server", revision)
         self.lines: queue.Queue[bytes] = queue.Queue()
