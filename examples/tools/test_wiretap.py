@@ -625,7 +625,7 @@ class TestTheRecordIsComplete(WiretapTest):
         row = wiretap.SYMPTOMS[wiretap.symptom(fault)]
         return "\n".join(" " * 16 + line for line in row.explanation())
 
-    def test_the_report_shows_faults_and_what_belongs_to_each_call(self) -> None:
+    def test_the_report_shows_faults_the_slowest_calls_and_the_end_of_stderr(self) -> None:
         hello = [line.replace('"capabilities":{}', '"capabilities":{"sampling":{}}')
                  for line in HELLO]
         lines = [*hello, TRACKED.replace('"a"', '"ask"'), PROGRESS, PROGRESS,
@@ -642,43 +642,21 @@ Faults
       0.140 s   no response to x\x1b[2J 3 for 0.1 s
 %s
 
-Calls, and what belongs to each
-  > initialize 2025-11-25 0                        10.0 ms, with the start of the server
-  > notifications/initialized
-  > tools/call ask 2                               60.0 ms
-    < notifications/progress ask 1 (2 times)
-    < sampling/createMessage 7, came meanwhile     10.0 ms
-  > x\x1b[2J 3                                     no response
-
-Slowest responses
-       60.0 ms  < tools/call ask 2
-       10.0 ms  > sampling/createMessage 7
+Calls, the slowest first
+      0.090 s   > x\x1b[2J 3                                       no response
+      0.040 s   > tools/call ask 2                                 60.0 ms
+      0.070 s   < sampling/createMessage 7                         10.0 ms
+      0.010 s   > initialize 2025-11-25 0                          10.0 ms, with the start of the server
 
 The last lines of stderr
       0.120 s   a\x1b[2J""".strip() % (
             STRAY + TEXT, self.advice(STRAY), self.advice("no response to x")), told(lines))
-        self.assertIn("\n  > tools/call a 2                                 10.0 ms, input_required"
-                      "\n    > tools/call a 3                               10.0 ms\n",
-                      told([*MODERN, NEW_CALL, NEEDS_INPUT, *RETRY]))  # the retry is below its call
+        many = [text for number in range(1, 25) for text in (
+            f">> {number} ping", f"<< {number} = {{}}")]
+        self.assertIn("\n                and 5 more\n", told([*HELLO, *many]))
         said = told([*HELLO, *["< oops"] * 7])
         self.assertEqual((5, 1), (said.count(TEXT), said.count("remedy")))
         self.assertIn("and 2 more of this kind", said)
-
-    def test_a_message_belongs_to_a_call_only_if_it_names_the_call(self) -> None:
-        """Others came during the only open call, or at a time when several were open."""
-        log = '<< - notifications/message {"level":"info","data":1}'
-        hello = [line.replace('"tools":{}', '"tools":{},"logging":{}') for line in HELLO]
-        said = told([*hello, TRACKED, PROGRESS, log, log, PROGRESS, PING[0], PROGRESS, log,
-                     PING[1], TOLD, log])
-        self.assertIn("""
-  > tools/call a 2                                 90.0 ms
-    < notifications/progress a 1
-    < notifications/message info, came meanwhile (2 times)
-    < notifications/progress a 1 (2 times)
-  > ping 3                                         30.0 ms
-  < notifications/message info (2 times)
-""", said)
-        self.assertEqual([], faults([*hello, TRACKED, PROGRESS, log, TOLD]))
 
     def test_the_start_of_the_server_is_not_taken_for_a_slow_response(self) -> None:
         """All requests that were sent before the first message of the server contain it."""
@@ -687,9 +665,7 @@ The last lines of stderr
             one.get("has_start") for one in entries if "ms" in one])
         said = "\n".join(wiretap.report(entries))
         self.assertRegex(said, "> tools/call a 2 +9000.0 ms, with the start of the server\n")
-        self.assertIn("Slowest responses\n       10.0 ms  < tools/call a 3\n\n", said)
-        only = told([HELLO[0], "@ 9", *HELLO[1:]])
-        self.assertIn("Slowest responses\n  none\n", only)
+        self.assertRegex(said, "the slowest first\n.*> tools/call a 3 ")
 
     # The page.
 
@@ -699,7 +675,7 @@ The last lines of stderr
         with open(log, "a", encoding="ascii") as file:
             file.write('{"session": "c", "n": 1, "at')  # the recorder was killed
         status, out, errors = self.report(log, "--html", self.path("page"))
-        self.assertEqual((0, len(sessions)), (status, out.count("Calls, and what belongs to each")))
+        self.assertEqual((0, len(sessions)), (status, out.count("Calls, the slowest first")))
         self.assertIn("wiretap: skipped a line that is not a log entry", errors)
         with open(self.path("page"), encoding="ascii") as page:
             text = page.read()

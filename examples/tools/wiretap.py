@@ -8,9 +8,9 @@ Bytes, stderr, signals and the exit status pass unchanged and without delay. Eac
 message, and each line of stderr, becomes one line of JSON in the log. Several sessions
 may share a log. With neither --log nor --html, the messages go to stderr.
 
---report describes each session of a log: its faults with cause and remedy, the calls
-and what belongs to each of them, the slowest calls, and the last lines of stderr.
---html writes the same as one page for a browser.
+--report describes each session of a log: its faults with cause and remedy, the slowest
+calls, and the last lines of stderr. --html writes all messages as one page for a
+browser.
 
 It needs Python 3.9 or newer, and beside it, or two folders above it, mcp_ref.py; and
 beside it common.py.
@@ -24,7 +24,6 @@ from __future__ import annotations
 import argparse
 import base64
 import hashlib
-import itertools
 import json
 import os
 import queue
@@ -48,6 +47,7 @@ EXIT_TIMEOUT = 2.0  # seconds: for a server after the end of its input, for the 
 SLOW = 1.0  # seconds from which a wait is worth mentioning
 BACKLOG = 4_000  # chunks that may wait for the recorder; more are not recorded
 KEPT = 20_000  # characters of a message that are recorded
+MOST_CALLS = 20  # in a report; the page shows all
 Json = dict[str, Any]
 Entry = Json  # one line of the log
 to_json = json.dumps
@@ -241,7 +241,7 @@ SYMPTOMS = (
             "send each id back with the type that it has in the request"),
     Symptom("given up after", 'a call hangs, "Request timed out"',
             "the tool is slow or stuck, or the server has lost the request",
-            "see what came during the call, and read stderr; report progress, or raise "
+            "see what came after the call, and read stderr; report progress, or raise "
             "the timeout"),
     Symptom("no response to", "the last responses are missing",
             "one side ended before it had answered all requests",
@@ -530,7 +530,6 @@ class Watch:
         self._check_identity(entry, request)
         self._check_order(entry, request)
         self._check_capability(entry, method)
-        self._note_cause(entry, params)
         if "inputResponses" in params or "requestState" in params:
             key = first_string(params.get("requestState")) or (method, entry["name"])
             entry["of"] = self._input_calls.get(key)
@@ -611,28 +610,6 @@ class Watch:
             capability = "subscribe"
         if capability not in declared:
             entry["flags"].append(undeclared(method, capability, side))
-
-    def _note_cause(self, entry: Entry, params: Json) -> None:
-        """Note which request a message of the other side belongs to.
-
-        Only the id of a subscription proves that. If the server works on a single
-        request, the message came during that request, and perhaps because of it.
-        """
-        way = entry["way"]
-        requests = self._open[OPPOSITE[way]]
-        subscription = members(params.get("_meta")).get(META + "subscriptionId")
-        if type(subscription) in (str, int):
-            if subscription in requests:
-                entry["of"] = requests[subscription].entry["n"]
-            return
-        if way == ">":
-            return
-        candidates = []
-        for request in requests.values():
-            if request.given_up is None and request.entry["method"] != LISTEN:
-                candidates.append(request)
-        if len(candidates) == 1:
-            entry["during"] = candidates[0].entry["n"]
 
     # Responses.
 
@@ -785,8 +762,6 @@ class Watch:
             self._take_progress(entry, params)
         elif method == "notifications/initialized" and way == ">":
             self._take_initialized(entry)
-        else:
-            self._note_cause(entry, params)
 
     def _take_initialized(self, entry: Entry) -> None:
         methods = [request.entry["method"] for request in self._open[">"].values()]
@@ -1056,27 +1031,16 @@ def heading(entries: list[Entry]) -> str:
 
 
 class Graph:
-    """Which messages belong to each request, and how each request ended.
-
-    A message belongs to a request if it names the request: by its progress token, by
-    the id of its subscription, by its id in a cancellation, or by its requestState. A
-    message that came while the server worked on a single request is shown below that
-    request too, and marked, because nothing proves that it belongs there.
-    """
+    """How each request of a session ended."""
 
     def __init__(self, entries: list[Entry]) -> None:
         self.responses: dict[int, Entry] = {}  # number of a request -> its response
         self.cancelled: dict[int, Entry] = {}  # number of a request -> notification
-        # Number of a request, or None -> requests and notifications to show below it.
-        self.below: dict[Optional[int], list[Entry]] = {}
         for entry in entries:
-            of = entry.get("of")
             if "ms" in entry:
                 self.responses[entry["of"]] = entry
-            if entry["kind"] in ("request", "notification"):
-                self.below.setdefault(of or entry.get("during"), []).append(entry)
-            if entry.get("method") == "notifications/cancelled" and of is not None:
-                self.cancelled.setdefault(of, entry)
+            elif entry.get("method") == "notifications/cancelled" and "of" in entry:
+                self.cancelled.setdefault(entry["of"], entry)
 
     def lost(self, entry: Entry) -> str:
         """Say how a request ended without a response. "" if it did not need one."""
@@ -1103,34 +1067,13 @@ class Graph:
             text += ", with the start of the server"
         return text
 
-    def tree(self, of: Optional[int] = None, depth: int = 1) -> Iterator[str]:
-        """Yield a line for each message below a request, and for those below it.
-
-        Neighbours with the same notification share a line.
-        """
-        for group in groups_of(self.below.get(of, [])):
-            first = group[0]
-            line = "  " * depth + label(first)
-            if "during" in first:
-                line += ", came meanwhile"
-            if first["kind"] == "request":
-                yield f"{line:<50} {self.outcome(first)}"
-            elif len(group) > 1:
-                yield f"{line} ({len(group)} times)"
-            else:
-                yield line
-            yield from self.tree(first["n"], depth + 1)
-
-
-def groups_of(entries: list[Entry]) -> list[list[Entry]]:
-    """Group neighbours that are notifications with the same method."""
-
-    def key_of(entry: Entry) -> tuple[Any, ...]:
-        if entry["kind"] == "request":
-            return (entry["n"],)
-        return entry["method"], "during" in entry
-
-    return [list(group) for _, group in itertools.groupby(entries, key_of)]
+    def duration(self, entry: Entry) -> float:
+        """Return the milliseconds of a request. A request without a response is the
+        longest one, and the start of the server does not count."""
+        response = self.responses.get(entry["n"])
+        if response is None:
+            return float("inf")
+        return 0.0 if "has_start" in response else float(response["ms"])
 
 
 def faults_by_symptom(entries: list[Entry]) -> dict[int, list[tuple[int, str]]]:
@@ -1164,18 +1107,17 @@ def report(entries: list[Entry]) -> Iterator[str]:
     yield heading(entries)
     yield f"  {label(entries[0], 200)}"
     yield f"  {last['about'] if last['kind'] == 'end' else 'the record breaks off'}"
-    # The first responses include the start of the server, so they are not compared.
-    warm = [entry for entry in graph.responses.values() if "has_start" not in entry]
-    warm.sort(key=lambda one: -float(one["ms"]))
-    responses = []
-    for entry in warm[:5]:
-        responses.append(f"  {entry['ms']:9.1f} ms  {label(entry)}")
+    calls = []
+    requests = [entry for entry in entries if entry["kind"] == "request"]
+    for entry in sorted(requests, key=graph.duration, reverse=True):
+        calls.append(f"  {entry['at']:9.3f} s   {label(entry):<50} {graph.outcome(entry)}")
+    if len(calls) > MOST_CALLS:
+        calls[MOST_CALLS:] = [f"{'':16}and {len(calls) - MOST_CALLS} more"]
     said = [f"  {entry['at']:9.3f} s   {shown(entry['text'], 200)}"
             for entry in entries if entry["kind"] == "stderr"]
     sections = {
         "Faults": list(advice(entries)),
-        "Calls, and what belongs to each": list(graph.tree()),
-        "Slowest responses": responses,
+        "Calls, the slowest first": calls,
         "The last lines of stderr": said[-10:]}
     for title, lines in sections.items():
         yield ""
