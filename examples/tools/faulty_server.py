@@ -536,7 +536,7 @@ def begin() -> None:
     if FAULT == "banner":
         print("Welcome!", flush=True)
     elif FAULT == "bom":
-        sys.stdout.write("\ufeff")
+        sys.stdout.buffer.write(b"\xef\xbb\xbf")
     elif FAULT == "dead":
         sys.exit(3)
     elif FAULT == "closed":

@@ -393,7 +393,7 @@ class Judge:
         if not self.spoken and len(texts) < end.checker.judged:
             self.take_findings(end)
         elif not self.spoken:
-            self.text = [text.decode("utf-8", "replace") for text in texts[:5]]
+            self.text = [text.decode("utf-8", "replace").rstrip() for text in texts[:5]]
         rule = self.by_slug.get(end.refusal)
         legacy = any(facts.revision not in MODERN_ERA for facts in self.spoken)
         malformed = end.refusal == "life.server-answers-initialize"

@@ -110,7 +110,7 @@ CRLF = """
 import subprocess, sys
 child = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
 for line in child.stdout:
-    sys.stdout.buffer.write(line.replace(b"\\n", b"\\r\\n"))
+    sys.stdout.buffer.write(line.rstrip() + b"\\r\\n")
     sys.stdout.buffer.flush()
 """
 AT_THE_END = """
