@@ -22,8 +22,7 @@ Try: add a fault of your own to Watch, and a row for it to SYMPTOMS.
 from __future__ import annotations
 
 import argparse
-import base64
-import hashlib
+import html
 import json
 import os
 import queue
@@ -1146,333 +1145,135 @@ def print_report(log: str, page: Optional[str]) -> int:
     return 0
 
 
-# --- Page: one file that loads nothing else -------------------------------------------
-# Messages are data in the page, and never markup: the script only sets textContent. The
-# security policy of the page allows only this script, by its hash.
+# --- Page: one file that loads nothing and runs nothing --------------------------------
+# The security policy of the page allows no script. A row that is not in sight costs the
+# browser almost nothing (content-visibility).
+
+FILTERS = ("all", "calls", "notifications", "errors", "faults", "stderr")
+
+
+def safe(text: Any) -> str:
+    """Return text as markup that shows it, and no terminal or browser obeys."""
+    return html.escape(common.escape(str(text), "\n"))
 
 
 def write_page(path: str, sessions: list[list[Entry]]) -> None:
     """Write the page of some sessions. If that fails, complain."""
-    data: list[Json] = []
-    for entries in sessions:
-        graph = Graph(entries)
-        rows = [{**entry, "lost": graph.lost(entry)} for entry in entries]
-        faults = [[*SYMPTOMS[row][1:], found]
-                  for row, found in faults_by_symptom(entries).items()]
-        data.append({"title": heading(entries), "entries": rows, "faults": faults})
-    digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-    parts = {"HASH": digest, "STYLE": STYLE, "SCRIPT": SCRIPT,
-             "DATA": to_json(data).replace("<", "\\u003c")}
     try:
-        with open(path, "w", encoding="ascii") as file:
-            file.write(re.sub("@([A-Z]+)@", lambda found: parts[found[1]], PAGE))
+        with open(path, "w", encoding="utf-8", newline="\n",
+                  opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.writelines(page_of(sessions))
     except OSError as error:
         complain(f"cannot write the page {path}: {error}")
 
 
+def page_of(sessions: list[list[Entry]]) -> Iterator[str]:
+    """Yield the parts of a page. The latest session comes first, and is open."""
+    title = safe(heading(sessions[-1]))
+    style = STYLE
+    buttons = []
+    for number, name in enumerate(FILTERS):
+        checked = "" if number else " checked"
+        buttons.append(f'<input type="radio" name="show" id="{name}"{checked}>'
+                       f'<label for="{name}">{name}</label>\n')
+        if number:
+            style += f"#{name}:checked ~ .session .row:not(.{name}) {{ display: none }}\n"
+    yield PAGE.format(title=title, style=style, buttons="".join(buttons))
+    for number in reversed(range(len(sessions))):
+        yield from session_of(sessions[number], f"s{number}-",
+                              number == len(sessions) - 1)
+
+
+def session_of(entries: list[Entry], prefix: str, is_open: bool) -> Iterator[str]:
+    """Yield the parts of a session. The prefix makes the names of its rows unique."""
+    graph = Graph(entries)
+    messages = sum(entry["way"] != "" for entry in entries)
+    faults = faults_by_symptom(entries)
+    count = sum(len(found) for found in faults.values())
+    yield f'<details class="session"{" open" if is_open else ""}><summary>'
+    yield (f"<h1>{safe(heading(entries))}</h1> {messages} messages, "
+           f"{entries[-1]['at']:.2f} s, faults: {count}</summary>\n")
+    for row, found in faults.items():
+        yield '<div class="fault">'
+        for index, flag in found[:20]:
+            yield f'<a href="#{prefix}{index}">{safe(flag)}</a>'
+        for line in SYMPTOMS[row].explanation():
+            yield f"<span>{safe(line)}</span>"
+        yield "</div>\n"
+    for index, entry in enumerate(entries):
+        yield from row_of(entry, f"{prefix}{index}", graph)
+    yield "</details>\n"
+
+
+def row_of(entry: Entry, name: str, graph: Graph) -> Iterator[str]:
+    """Yield the parts of a row: what it is, how long it took, and the message."""
+    kind = entry["kind"]
+    lost = graph.lost(entry)
+    words = ["row", kind, {">": "right", "<": "left", "": "none"}[entry["way"]]]
+    if kind == "request" or "ms" in entry:
+        words.append("calls")
+    if kind == "notification":
+        words.append("notifications")
+    if kind in ("error", "isError"):
+        words.append("errors")
+    if entry["flags"] or lost:
+        words.append("faults")
+    took = lost
+    if "ms" in entry:
+        took = f"{entry['ms']:.1f} ms"
+        if "has_start" in entry:
+            took += " with the start"
+    text = entry["text"]
+    with suppress(ValueError, RecursionError):  # it is not JSON, and is shown unchanged
+        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    yield f'<details class="{" ".join(words)}" id="{name}"><summary>'
+    yield f"<i>{entry['at']:.3f}</i><b>{safe(label(entry, 200))}</b><i>{took}</i>"
+    for flag in entry["flags"]:
+        yield f"<em>{safe(flag)}</em>"
+    yield f"</summary><pre>{safe(text)}</pre></details>\n"
+
+
 PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>wiretap</title>
+<html lang="en"><head><meta charset="utf-8"><title>{title} - wiretap</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:;
- style-src 'unsafe-inline'; script-src 'sha256-@HASH@'"><style>@STYLE@</style></head>
+ style-src 'unsafe-inline'"><style>{style}</style></head>
 <body>
-<header><h1 id="title"></h1>
-<select id="sessions" aria-label="Session"></select></header>
-<div id="facts"></div>
-<div id="faults"></div>
-<nav>
-<div id="tools">
-<input id="search" type="search" placeholder="Search" aria-label="Search">
-<span id="kinds"></span><span id="shown" role="status"></span></div>
-<div id="ends" class="line"><b class="time">seconds</b>
-<span class="seq"><b>client</b><b>server</b></span><b>latency</b>
-<b class="size">size</b></div></nav>
-<main id="list"></main>
-<script id="data" type="application/json">@DATA@</script>
-<script>@SCRIPT@</script></body></html>
-"""
+{buttons}"""
 STYLE = """
 :root {
-  color-scheme: light dark; --pad: 20px; --time: 72px; --gap: 14px;
-  --lat: 190px; --size: 80px; --left: calc(var(--pad) + var(--time) + var(--gap));
-  --right: calc(var(--pad) + var(--lat) + var(--size) + var(--gap));
-  --bg: light-dark(#faf9f7, #14161b); --card: light-dark(#fff, #1c1f26);
-  --ink: light-dark(#22252b, #e4e6eb); --dim: light-dark(#666c78, #949ba9);
-  --rule: light-dark(#e6e3dd, #2c313b); --tint: light-dark(#fdf0f0, #2c1d21);
+  color-scheme: light dark; --ink: light-dark(#22252b, #e4e6eb);
+  --dim: light-dark(#666c78, #949ba9); --rule: light-dark(#e6e3dd, #2c313b);
+  --bad: light-dark(#c92f3b, #ff7b81); --warn: light-dark(#b45f06, #f0b45a);
   --ask: light-dark(#2f6feb, #6ea8fe); --back: light-dark(#0f8a7e, #4fd1c0);
-  --note: light-dark(#9061d6, #b794f4); --bad: light-dark(#c92f3b, #ff7b81);
-  --warn: light-dark(#b45f06, #f0b45a) }
-.request { --kind: var(--ask) }
-.notification, .input_required { --kind: var(--note) }
-.isError { --kind: var(--warn) }
-.error, .wrong { --kind: var(--bad) }
-body {
-  margin: 0; background: var(--bg); color: var(--ink);
-  font: 13px/1.45 system-ui, sans-serif }
-header, #facts, #tools {
-  display: flex; flex-wrap: wrap; gap: 6px 16px; align-items: baseline;
-  padding: 10px var(--pad) 0 }
-#tools { padding-bottom: 6px }
-h1 { font-size: 17px; margin: 0 }
-h1, select { max-width: 100% }
-b { font-weight: 600 }
-h1, .label {
-  overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
-  unicode-bidi: isolate }
-input, button, select, pre {
-  background: var(--card); border: 1px solid var(--rule); border-radius: 8px;
-  padding: 5px 12px }
-input, button, select { font: inherit; color: inherit }
-button, summary { cursor: pointer }
-#facts, #shown, #ends, .why b, .time, .size, .lat, .label i { color: var(--dim) }
-#facts .bad b, .fault, .flag, .lost, :is(.error, .junk, .invalid) .label {
-  color: var(--bad) }
-#facts b { font-size: 15px }
-#facts :not(.bad) > b, .why { color: var(--ink) }
-#faults {
-  margin: 10px var(--pad); display: grid; gap: 6px;
-  grid-template-columns: repeat(auto-fill, minmax(min(100%, 440px), 1fr)) }
-.fault { border-left: 3px solid; background: var(--tint); padding: 6px 12px }
-.fault button {
-  border: 0; background: none; padding: 0; font-weight: 600; text-align: left }
-.fault, .flag, .label { overflow-wrap: anywhere }
-.why b, .result b { font-weight: 400 }
-.why { display: grid; grid-template-columns: auto 1fr; gap: 0 10px }
-nav { position: sticky; top: 0; z-index: 1; background: var(--bg) }
-main { background: var(--card) }
-input { flex: 1; min-width: 200px; max-width: 420px }
-#kinds button { margin: 2px 6px 2px 0 }
-[aria-pressed=true] { border-color: var(--ask); color: var(--ask) }
-* { box-sizing: border-box }
-.line {
-  display: grid; grid-template-columns: var(--time) 1fr var(--lat) var(--size);
-  align-items: center; min-height: 34px; padding: 0 var(--pad) }
-.time, .size { text-align: right }
-.seq { min-width: 0; margin: 0 var(--gap) }
-#ends { border-bottom: 1px solid var(--rule) }
-#ends .seq {
-  display: flex; justify-content: space-between; margin: 0 }
-main > div { min-height: 34px }
-summary { position: relative; list-style: none }
-.wrong summary { background: var(--tint) }
-.here summary { box-shadow: inset 0 0 0 2px var(--bad) }
-summary::before {
-  content: ""; position: absolute; border-inline: 2px solid var(--rule);
-  inset: 0 var(--right) 0 var(--left) }
-summary .seq { position: relative; align-self: stretch }
-pre, .time, .lat, .size, .label { font: 12px/19px ui-monospace, Consolas, monospace }
-.label { position: absolute; inset: 2px 8px auto; text-align: center }
-i { font-style: normal }
-em {
-  font: 600 11px system-ui; color: var(--bg); background: var(--kind);
-  padding: 1px 5px }
-.arrow {
-  position: absolute; inset: 24px 0 auto; border-top: 1.5px dashed;
-  color: var(--kind, var(--back)) }
-.request .arrow { border-top-style: solid }
-.arrow::after {
-  content: ""; position: absolute; right: 0; top: -5px; border-left: 8px solid;
-  border-block: 4.5px solid transparent }
-.lt .arrow { transform: scaleX(-1) }
-.notification .arrow { border-top: 2px dotted }
-main > :not(.gt, .lt) .arrow { display: none }
-main > :not(.gt, .lt) .label {
-  position: static; display: block; white-space: normal; padding: 7px }
-.flag {
-  text-align: center; font-weight: 500; position: relative; background: var(--tint);
-  margin: 0 var(--right) 0 var(--left); padding: 0 8px 3px;
-  background-clip: content-box }
-pre {
-  margin: 2px var(--pad) 8px; overflow: auto; max-height: 400px;
-  background: var(--bg) }
-@media (max-width: 760px) {
-  :root { --pad: 6px; --time: 46px; --gap: 8px; --lat: 76px; --size: 0px }
-  .size, em + b { display: none }
-  #kinds { display: contents }
-  #tools { gap: 4px }
-  .flag { margin: 0 }
-  #kinds button { padding: 3px 8px; margin: 0 }
-  input { flex-basis: 100%; max-width: none }
-  .label, .lat, .time { font-size: 11px }
-  .lat { line-height: 13px }
-}
-"""
-SCRIPT = r"""
-"use strict";
-const $ = id => document.getElementById(id);
-const list = $("list");
-const sessions = JSON.parse($("data").textContent);
-
-const el = (tag, className, text, ...children) => {
-  const node = document.createElement(tag);
-  node.className = className;
-  node.textContent = text;
-  node.append(...children);
-  return node;
-};
-// Control characters and marks for text direction are shown, and have no effect.
-const CONTROLS = /[\0-\t\v-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
-const escapeOf = c => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0");
-const tidy = text => String(text).replace(CONTROLS, escapeOf);
-const number = n => n.toLocaleString("en");
-const count = (entries, fits) => entries.filter(fits).length;
-const countFaults = entries => entries.reduce((n, e) => n + e.flags.length, 0);
-const ms = n => {
-  if (n === undefined) return "-";
-  if (n >= 1000) return (n / 1000).toFixed(2) + " s";
-  return n.toFixed(n < 10 ? 2 : 0) + " ms";
-};
-// The buttons above the list: name, and whether an entry is shown.
-const KINDS = {
-  all: e => true,
-  calls: e => e.kind === "request" || e.ms !== undefined,
-  notifications: e => e.kind === "notification",
-  unanswered: e => e.lost !== "",
-  errors: e => e.kind === "error" || e.kind === "isError",
-  stderr: e => e.kind === "stderr",
-  faults: e => e.flags.length > 0,
-};
-
-// One session is shown at a time.
-let E;  // its entries
-let nodes;  // the row of each entry
-let kind;  // the chosen button
-
-const load = session => {
-  E = session.entries;
-  // The first responses include the start of the server, so they are not compared.
-  const warm = E.filter(e => e.ms !== undefined && !e.has_start);
-  const times = warm.map(e => e.ms).sort((a, b) => a - b);
-  const start = E.find(e => e.has_start);
-  $("title").textContent = session.title;
-  document.title = session.title + " - wiretap";
-  const median = times[Math.floor(times.length / 2)];
-  $("facts").replaceChildren(
-    fact(count(E, e => e.way !== ""), "messages"),
-    fact(count(E, e => e.kind === "request"), "calls"),
-    fact(E.at(-1).at.toFixed(2), "seconds"),
-    fact(ms(start?.ms), "until the first response"),
-    fact(ms(median), "median"),
-    fact(ms(times.at(-1)), "slowest"),
-    fact(count(E, KINDS.errors), "errors"),
-    fact(count(E, KINDS.unanswered), "unanswered", "bad"),
-    fact(countFaults(E), "faults", "bad"));
-  $("faults").replaceChildren(...session.faults.map(card));
-  nodes = E.map((e, i) => {
-    const node = document.createElement("div");
-    node.i = i;
-    return node;
-  });
-  list.replaceChildren(...nodes);
-  nodes.forEach(node => sight.observe(node));
-  $("search").value = "";
-  choose("all");
-};
-const fact = (value, name, className = "") => {
-  const text = typeof value === "number" ? number(value) : value;
-  const word = value === 1 ? name.replace(/s$/, "") : name;
-  return el("span", value ? className : "", "", el("b", "", text), " " + word);
-};
-// A kind of faults. Each click goes to the next fault of this kind.
-const card = ([shows, cause, remedy, found]) => {
-  const button = el("button", "", tidy(found[0][1]));
-  let next = 0;
-  button.onclick = () => {
-    go(found[next][0]);
-    next = (next + 1) % found.length;
-  };
-  const times = found.length > 1 ? ` ${found.length} times` : "";
-  return el("div", "fault", "", button, times,
-    el("div", "why", "",
-      el("b", "", "Shows as"), el("span", "", shows),
-      el("b", "", "Cause"), el("span", "", cause),
-      el("b", "", "Remedy"), el("span", "", remedy)));
-};
-const go = i => {
-  if (nodes[i].hidden) {
-    $("search").value = "";
-    choose("all");
-  }
-  fill(nodes[i]);
-  nodes.forEach((node, k) => node.classList.toggle("here", k === i));
-  nodes[i].scrollIntoView({block: "center"});
-};
-
-// The list. A row is empty until it comes into sight. It shows its message when it is
-// opened.
-const sight = new IntersectionObserver(seen => {
-  for (const one of seen) if (one.isIntersecting) fill(one.target);
-}, {rootMargin: "400px"});
-const choose = chosen => {
-  const wanted = $("search").value.toLowerCase();
-  kind = chosen;
-  E.forEach((e, i) => {
-    e.words ??= [e.text, e.about, ...e.flags].join("\n").toLowerCase();
-    nodes[i].hidden = !KINDS[kind](e) || !e.words.includes(wanted);
-  });
-  const visible = count(nodes, node => !node.hidden);
-  $("shown").textContent = number(visible) + " of " + number(E.length);
-  for (const one of $("kinds").children) one.ariaPressed = one.textContent === kind;
-};
-const labelOf = e => {
-  const label = el("span", "label", "");
-  if (e.kind === "isError" || e.kind === "input_required")
-    label.append(el("em", "", e.kind), " ");
-  let name = e.method;
-  if (!name) name = e.kind === "junk" || e.kind === "stderr" ? e.text : e.about ?? e.kind;
-  const id = e.id === undefined ? "" : JSON.stringify(e.id);
-  label.append(
-    el("b", "", tidy(name)), tidy(` ${e.name ?? ""} `), el("i", "", tidy(id)));
-  if (e.about && e.method) label.append("  " + tidy(e.about));
-  label.title = label.textContent;
-  return label;
-};
-// How long a request took, or how it was lost.
-const latencyOf = e => {
-  if (e.lost) return el("span", "lat lost", e.lost);
-  const words = e.has_start ? ms(e.ms) + " with the start" : ms(e.ms);
-  return el("span", "lat", e.ms === undefined ? "" : words);
-};
-const fill = node => {
-  const isOld = nodes[node.i] !== node;  // it belongs to another session
-  if (isOld || node.className) return;
-  const e = E[node.i];
-  node.className = e.kind;
-  if (e.way) node.classList.add(e.way === ">" ? "gt" : "lt");
-  if (e.flags.length || e.lost) node.classList.add("wrong");
-  const line = el("div", "line", "",
-    el("span", "time", e.at.toFixed(3)),
-    el("span", "seq", "", labelOf(e), el("span", "arrow", "")),
-    latencyOf(e),
-    el("span", "size", e.size ? number(e.size) + " B" : ""));
-  const flags = e.flags.map(flag => el("div", "flag", tidy(flag)));
-  const pane = el("details", "", "", el("summary", "", "", line, ...flags));
-  pane.ontoggle = () => {
-    if (pane.children.length > 1) return;  // the message is here already
-    let text = e.text;
-    try {
-      text = JSON.stringify(JSON.parse(text), null, 2);
-    } catch { /* it is not JSON, and is shown unchanged */ }
-    pane.append(el("pre", "", tidy(text)));
-  };
-  node.append(pane);
-};
-
-for (const name of Object.keys(KINDS)) {
-  const button = el("button", "", name);
-  button.onclick = () => choose(name);
-  $("kinds").append(button);
-}
-$("search").oninput = () => choose(kind);
-$("sessions").hidden = sessions.length < 2;
-sessions.forEach((session, k) => {
-  const faults = countFaults(session.entries);
-  const text = `${k + 1} of ${sessions.length}: ${session.title}, faults: ${faults}`;
-  $("sessions").append(new Option(text, k));
-});
-$("sessions").value = sessions.length - 1;
-$("sessions").onchange = event => load(sessions[event.target.value]);
-load(sessions.at(-1));
+  --note: light-dark(#9061d6, #b794f4) }
+body { font: 13px/1.5 system-ui, sans-serif; color: var(--ink); margin: 12px }
+body, .fault, .row { overflow-wrap: anywhere }
+h1 { font-size: 17px; display: inline }
+summary { cursor: pointer }
+label { margin-right: 12px }
+.session { margin-top: 12px }
+.fault {
+  border-left: 3px solid var(--bad); padding: 2px 10px; margin: 8px 0;
+  display: grid; white-space: pre-wrap }
+.fault a { color: var(--bad) }
+.row { content-visibility: auto; contain-intrinsic-size: auto 25px }
+.row summary {
+  display: grid; grid-template-columns: 70px 1fr 190px; gap: 0 10px; padding: 2px 0;
+  border-top: 1px solid var(--rule) }
+.row i { font-style: normal; text-align: right; color: var(--dim) }
+.row b { font: 12px/19px ui-monospace, Consolas, monospace; color: var(--back) }
+.row.left b { padding-left: 3em }
+.row.request b { color: var(--ask) }
+.row:is(.notification, .input_required) b { color: var(--note) }
+.row.isError b { color: var(--warn) }
+.row:is(.error, .junk, .invalid) b, .row em { color: var(--bad) }
+.row.none b { color: var(--dim) }
+.row em { grid-column: 2; font-style: normal }
+.row.faults i, .row.faults em { color: var(--bad) }
+.fault span { font: 12px/19px ui-monospace, Consolas, monospace }
+.row:target { display: block !important; outline: 2px solid var(--bad) }
+pre { white-space: pre-wrap; margin: 0 0 8px 80px }
 """
 
 
