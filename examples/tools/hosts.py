@@ -24,7 +24,6 @@ The values at these places are:
     output schema         the whole outputSchema
     each input schema     the inputSchema and every schema in it, which may be a boolean
     each schema           the same, and the outputSchema and every schema in it
-    result length         the number of characters in the text blocks of a result
 
 The program prints the name of each host that has objections, and below it one line for
 each rule that a tool breaks. --host selects one host. The exit status is 1 if there is
@@ -83,13 +82,6 @@ def findings(tools: Iterable[Json], server_name: str = "") -> list[Finding]:
         for kind, place, value in values_of(tool, server_name):
             found += broken_rules(kind, place, value)
     return found
-
-
-def findings_in_result(tool_name: str, result: Json) -> list[Finding]:
-    """Return the rules of hosts that the result of a tool breaks."""
-    lengths = [len(block["text"]) for block in result["content"]
-               if block["type"] == "text"]
-    return broken_rules("result length", f"result of {tool_name!r}", sum(lengths))
 
 
 def broken_rules(kind: str, place: str, value: Any) -> list[Finding]:

@@ -57,17 +57,12 @@ from judge_talk import (UNFLUSHED, Broken, Connection, Talk,  # noqa: E402
                         Waits, answers_at_end, parsed, shown)
 from line_checker import (MODERN_ERA, NOTES, REVISIONS, ROOT,  # noqa: E402
                           Finding, fault_of)
-from mcp_ref import Client  # noqa: E402
+from mcp_ref import LISTS, Client  # noqa: E402
 from test_mcp_ref import (MODERN, OFFERS, TRANSCRIPTS, Ids,  # noqa: E402
                           Transcript, fixture_server, hello, modern_meta, transcripts)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIME_LIMIT = 240.0  # seconds for everything
-LISTS = {  # method -> member of its result
-    "tools/list": "tools",
-    "prompts/list": "prompts",
-    "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates"}
 NEEDS = {  # method -> the capability that it belongs to
     "tools/list": "tools",
     "tools/call": "tools",
@@ -891,9 +886,8 @@ def main(arguments: list[str]) -> int:
         print((__doc__ or "").strip())
         return 0
     common.accept_all_text()
-    color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     try:
-        return judge_stage(found, color) if found.stage else judge_all(found, color)
+        return judge_stage(found) if found.stage else judge_all(found)
     except OSError as error:
         if common.reader_has_left(error):
             return 1
@@ -901,7 +895,7 @@ def main(arguments: list[str]) -> int:
         return 2
 
 
-def judge_all(found: argparse.Namespace, color: bool) -> int:
+def judge_all(found: argparse.Namespace) -> int:
     """Judge the server by all rules, and print the report."""
     revisions = (found.revision,) if found.revision else REVISIONS
     judge = Judge(found.command, read_rules(), revisions, found.calls, found.call_all,
@@ -918,7 +912,7 @@ def judge_all(found: argparse.Namespace, color: bool) -> int:
     status = status_of(judge, everything, not found.only)
     if status == 2:
         print(not_judged(judge))
-    text = "\n".join(report(judge, rows, requirements(), found.verbose, color))
+    text = "\n".join(report(judge, rows, requirements(), found.verbose))
     print(text.replace("\n\n\n", "\n\n"))
     if first:
         print(f"These faults were written to {found.baseline}.")
@@ -941,7 +935,7 @@ def read_baseline(path: str, rows: list[Any]) -> None:
         row.known = row.outcome == "FAIL" and row.rule.title in titles
 
 
-def judge_stage(found: argparse.Namespace, color: bool) -> int:
+def judge_stage(found: argparse.Namespace) -> int:
     """Judge the server by the rules of the first steps, and print the first failure."""
     stage = found.stage
     status, lines = stage_one(found.command, stage, found.verbose, show)
@@ -957,7 +951,7 @@ def judge_stage(found: argparse.Namespace, color: bool) -> int:
     rows = []
     for some in rows_of(judge, RANK).values():
         rows += some
-    status, lines = stage_report(rows, requirements(), stage, judge, color)
+    status, lines = stage_report(rows, requirements(), stage, judge)
     print("\n".join(lines))
     return status
 

@@ -41,11 +41,6 @@ HARM = {  # heading -> areas of requirements; the areas that most hosts use come
     "Batches": ("batch",),
     "Habits": ("note",),
     "Other": ("",)}
-COLORS = {
-    "FAIL": "\x1b[31;1m",
-    "WARN": "\x1b[33m",
-    "ok": "\x1b[32m",
-    "": "\x1b[0m"}
 # what a broken rule is called
 WORDS = {"MUST": "FAIL", "SHOULD": "WARN", "NOTE": "note"}
 ORDER = ("FAIL", "late", "WARN", "note", "ok", "not judged")
@@ -191,8 +186,8 @@ def status_of(judge: Any, rows: list[Row], whole: bool) -> int:
 # --- The lines ------------------------------------------------------------------------
 
 
-def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: bool,
-           color: bool) -> Iterator[str]:
+def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: bool
+           ) -> Iterator[str]:
     """Yield the lines of the report."""
     yield from opening(judge)
     yield ""
@@ -200,15 +195,15 @@ def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: b
     new = [fault for fault in faults if not fault.row.known]
     for fault in new:
         if not fault.row.malformed:
-            yield from fault_lines(fault, requirements, verbose, color)
+            yield from fault_lines(fault, requirements, verbose)
     last = [fault for fault in new if fault.row.malformed]
     if last:
         yield from wrapped("Input that no host sends. These rules belong to the "
                            "library below.")
         yield ""
     for fault in last:
-        yield from fault_lines(fault, requirements, verbose, color)
-    yield from counts(rows, verbose, color)
+        yield from fault_lines(fault, requirements, verbose)
+    yield from counts(rows, verbose)
     everything = [row for some in rows.values() for row in some]
     yield from notes_of_hosts(judge.host_findings)
     yield from tasks(judge, everything, verbose)
@@ -263,9 +258,8 @@ def unknown_calls(judge: Any) -> Iterator[str]:
             yield from wrapped(f"The server has no tool {name!r}, which --call allows.")
 
 
-def fault_lines(fault: Fault, requirements: Any, verbose: bool, color: bool
-                ) -> Iterator[str]:
-    yield from failure(fault.row, requirements, color)
+def fault_lines(fault: Fault, requirements: Any, verbose: bool) -> Iterator[str]:
+    yield from failure(fault.row, requirements)
     count = len(fault.others)
     if not count:
         return
@@ -278,11 +272,10 @@ def fault_lines(fault: Fault, requirements: Any, verbose: bool, color: bool
     yield ""
 
 
-def failure(row: Row, requirements: Any, color: bool) -> Iterator[str]:
+def failure(row: Row, requirements: Any) -> Iterator[str]:
     rule = row.rule
     verdict = row.verdict
-    yield from wrapped(f"{rule.title}.", painted(f"{row.word:6}", row.word, color),
-                       " " * 6)
+    yield from wrapped(f"{rule.title}.", f"{row.word:6}", " " * 6)
     level = LEVELS.get(rule.level, rule.level)
     yield from wrapped(f"{level}; {' '.join(row.revisions)}", " " * 6)
     for page in list(pages_of(rule, row.revisions[-1], requirements))[:1]:
@@ -311,7 +304,7 @@ def stderr_lines(lines: tuple[str, ...]) -> Iterator[str]:
         yield from folded(escape(line))
 
 
-def counts(rows: dict[str, list[Row]], verbose: bool, color: bool) -> Iterator[str]:
+def counts(rows: dict[str, list[Row]], verbose: bool) -> Iterator[str]:
     """Yield how many rules hold under each heading."""
     for heading, some in rows.items():
         good = sum(row.outcome == "ok" for row in some)
@@ -327,7 +320,7 @@ def counts(rows: dict[str, list[Row]], verbose: bool, color: bool) -> Iterator[s
         yield line
         for row in some if verbose else ():
             if not row.bad:
-                yield from quiet(row, color)
+                yield from quiet(row)
 
 
 def pages_of(rule: Any, revision: str, requirements: Any) -> Iterator[str]:
@@ -404,12 +397,12 @@ def compact(line: str) -> str:
     return f"{line[:2]}{shown(message, 5000)}"
 
 
-def quiet(row: Row, color: bool) -> Iterator[str]:
+def quiet(row: Row) -> Iterator[str]:
     """Yield a rule that holds, or that was not judged."""
     why = f" ({reason(row.lack())})" if row.outcome == "not judged" else ""
     tag = "ok" if row.outcome == "ok" else "-"
     yield from wrapped(f"{row.rule.title}. [{row.rule.level}]{why}",
-                       painted(f"{tag:6}", tag, color), " " * 6)
+                       f"{tag:6}", " " * 6)
 
 
 def reason(lack: Any) -> str:
@@ -520,7 +513,3 @@ def wrapped(text: str, first: str = "", rest: str | None = None) -> Iterator[str
     lines = textwrap.wrap(text, WIDTH - len(rest), break_on_hyphens=False) or [""]
     for index, line in enumerate(lines):
         yield (rest if index else first) + line
-
-
-def painted(text: str, kind: str, color: bool) -> str:
-    return f"{COLORS[kind]}{text}{COLORS['']}" if color and kind in COLORS else text
