@@ -153,6 +153,15 @@ class TestCli(unittest.TestCase):
                 self.assertEqual((status, out), told[:2], told[2])
                 self.assertIn(errors, told[2])
 
+    def test_text_that_the_encoding_of_stdout_lacks_is_escaped(self) -> None:
+        """Windows may have a small code page."""
+        words = [*CLI, "call", "tick", "--", sys.executable, "-c", "import mcp_ref\n"
+                 "server = mcp_ref.Server('a', '1')\nserver.tool(name='tick')(lambda: '\\u2713')\n"
+                 "server.run()"]
+        done = subprocess.run(words, env={**ENV, "PYTHONIOENCODING": "cp1252"}, cwd=HERE,
+                              timeout=DEADLINE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        self.assertEqual((0, b"\\u2713"), (done.returncode, done.stdout.rstrip()))
+
     def test_inspect_shows_what_a_server_offers(self) -> None:
         for revision in "2024-11-05", "2026-07-28":
             self.assertEqual((0, f"""\

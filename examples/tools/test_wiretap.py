@@ -404,6 +404,16 @@ class TestTheSessionIsUnchanged(WiretapTest):
         fault, = self.entries()[-1]["flags"]
         self.assertRegex(fault, "the server was not started: .*(No such f|not find|not found)")
 
+    @unittest.skipUnless(os.name == "nt", "only Windows needs the whole name of npx.cmd")
+    def test_a_command_is_looked_up_as_a_shell_of_windows_does(self) -> None:
+        with open(self.path("hello.cmd"), "w", encoding="ascii") as file:
+            file.write("@echo hello\r\n")
+        path = os.pathsep.join((self.folder, os.environ["PATH"]))
+        done = subprocess.run(
+            [sys.executable, PROGRAM, "--log", self.path("log"), "--", "hello"], input=b"",
+            stdout=subprocess.PIPE, env={**os.environ, "PATH": path}, timeout=DEADLINE)
+        self.assertEqual((0, b"hello"), (done.returncode, done.stdout.strip()))
+
     def test_a_server_that_ignores_the_end_of_its_input_is_reported_while_it_runs(self) -> None:
         code = "import os, threading\nwhile os.read(0, 9): pass\nthreading.Event().wait(9)"
         process = self.start(self.command("", code=code, timeout=0.01))
@@ -652,7 +662,9 @@ The last lines of stderr
             STRAY + TEXT, self.advice(STRAY), self.advice("no response to x")), told(lines))
         many = [text for number in range(1, 25) for text in (
             f">> {number} ping", f"<< {number} = {{}}")]
-        self.assertIn("\n                and 5 more\n", told([*HELLO, *many]))
+        said = told([*HELLO, *many])
+        self.assertIn("\n                and 5 more\n", said)
+        self.assertEqual(20, said.count("> ping"))
         said = told([*HELLO, *["< oops"] * 7])
         self.assertEqual((5, 1), (said.count(TEXT), said.count("remedy")))
         self.assertIn("and 2 more of this kind", said)
