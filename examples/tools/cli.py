@@ -338,7 +338,8 @@ def is_terminal() -> bool:
     a console is no file."""
     if not sys.stdin or not sys.stdin.isatty():
         return False
-    return os.name != "nt" or not isinstance(sys.stdin.buffer.raw, io.FileIO)
+    return os.name != "nt" or not isinstance(
+        getattr(sys.stdin.buffer, "raw", None), io.FileIO)
 
 
 def field_value(typed: str, field: Json) -> Any:

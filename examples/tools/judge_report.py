@@ -507,9 +507,8 @@ def counted(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def wrapped(text: str, first: str = "", rest: str | None = None) -> Iterator[str]:
-    """Yield text in lines that fit the width."""
-    rest = rest if rest is not None else first
-    lines = textwrap.wrap(text, WIDTH - len(rest), break_on_hyphens=False) or [""]
-    for index, line in enumerate(lines):
-        yield (rest if index else first) + line
+def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
+    """Return text in lines that fit the width."""
+    rest = first if rest is None else rest
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest,
+                         break_on_hyphens=False) or [first]
