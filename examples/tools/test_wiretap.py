@@ -373,6 +373,13 @@ class TestTheSessionIsUnchanged(WiretapTest):
         process.stdin.close()
         self.assertEqual(7, process.wait(DEADLINE))
 
+    @unittest.skipUnless(os.name == "posix", "a shell closes stderr")
+    def test_a_host_may_have_closed_stderr(self) -> None:
+        """Neither the server's stderr nor a complaint reaches stdout."""
+        for options in (["--log", self.path("log")], ["--log", self.folder], [""]):
+            done = self.play(["sh", "-c", 'exec "$@" 2>&-', "sh", *self.command(*options)], b"x\n")
+            self.assertEqual((b"x\n", 7), (done.stdout, done.returncode))
+
     def test_the_end_of_either_direction_is_passed_on(self) -> None:
         process = self.start(self.command(
             code="import os; os.close(1); os.read(0, 1); os._exit(3)"))
@@ -462,6 +469,7 @@ class TestTheSessionIsUnchanged(WiretapTest):
         self.addCleanup(end.close)
         end.settimeout(DEADLINE)
         process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        self.read(process, 2)
         kinds = [json.loads(process.stderr.readline())["kind"] for _ in range(2)]
         self.assertEqual(["start", "request"], kinds)
         process.kill()
@@ -717,6 +725,15 @@ The last lines of stderr
             self.assertEqual(7, self.play(self.command(*options)).returncode)
         with open(self.path("page"), encoding="utf-8") as file:
             self.assertEqual(3, file.read().count('class="session"'))
+
+    @unittest.skipUnless(os.name == "posix", "Windows has no permission bits")
+    def test_only_the_user_may_read_a_log_and_a_page(self) -> None:
+        """Messages may hold secrets."""
+        old = os.umask(0)
+        self.addCleanup(os.umask, old)
+        names = self.path("log"), self.path("page")
+        self.play(self.command("--log", names[0], "--html", names[1]))
+        self.assertEqual([0o600] * 2, [os.stat(name).st_mode & 0o777 for name in names])
 
     def test_hostile_strings_are_text_in_the_page_and_never_markup(self) -> None:
         hostile = "</script><img src=x onerror=alert(1)></title><!-- {style} \u202e\0 \""

@@ -4,9 +4,10 @@
     wiretap.py --report LOG [--html PAGE]
 
 Write the first line into the configuration of a host in place of the server command.
-Bytes, stderr, signals and the exit status pass unchanged and without delay. Each
-message, and each line of stderr, becomes one line of JSON in the log. Several sessions
-may share a log. With neither --log nor --html, the messages go to stderr.
+Bytes, stderr, signals and the exit status pass unchanged, as they come. Each message,
+and each line of stderr, becomes one line of JSON in the log. Several sessions may share
+a log. With neither --log nor --html, the messages go to stderr. If the wiretap is
+killed, the log breaks off and the input of the server ends.
 
 --report describes each session of a log: its faults with cause and remedy, the slowest
 calls, and the last lines of stderr. --html writes all messages as one page for a
@@ -61,17 +62,6 @@ def write(fd: int, data: bytes) -> None:
         data = data[written:]
 
 
-def close(fd: int) -> None:
-    """Close a file descriptor. A standard one becomes the null device, because a file
-    that is opened later would get its number."""
-    null = os.open(os.devnull, os.O_RDWR)
-    if fd <= 2:
-        os.dup2(null, fd)
-    else:
-        os.close(fd)
-    os.close(null)
-
-
 class Pump(threading.Thread):
     """Copies bytes from a source to a sink. When one of them ends, it closes both."""
 
@@ -101,8 +91,8 @@ class Pump(threading.Thread):
                 break
             if not chunk:
                 break
-        close(self._source)
-        close(self._sink)
+        os.close(self._source)
+        os.close(self._sink)
         if self._way == ">":  # the input of the server has ended, so it should end, too
             time.sleep(EXIT_TIMEOUT)
             self._recorder.put("late", b"")
@@ -153,6 +143,10 @@ def start_server(command: list[str]) -> Any:
 
 def relay(command: list[str], log: Optional[str], page: Optional[str]) -> int:
     """Run the server, pass everything on, and return its exit status."""
+    null = 0
+    while null <= 2:  # a host may have closed stderr, and a pipe would get its number
+        null = os.open(os.devnull, os.O_RDWR)
+    os.close(null)
     recorder = Recorder(command, log, page)
     try:
         server = start_server(command)
@@ -193,8 +187,9 @@ def die_of(number: int) -> None:
 
 def complain(message: str) -> None:
     """Print a message to stderr, if that is possible."""
-    with suppress(OSError, ValueError):
-        print(f"wiretap: {message}", file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # None would be stdout
+        with suppress(OSError, ValueError):
+            print(f"wiretap: {message}", file=sys.stderr, flush=True)
 
 
 # --- Symptoms: what a fault means, and what to do about it ----------------------------
