@@ -17,7 +17,7 @@ from typing import Any, Iterator
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from common import escape  # noqa: E402
-from judge_talk import shown  # noqa: E402
+from judge_talk import WRONG_COMMAND, shown  # noqa: E402
 from test_mcp_ref import META, MODERN  # noqa: E402
 
 WIDTH = 80
@@ -237,7 +237,7 @@ def opening(judge: Any) -> Iterator[str]:
         yield from unknown_calls(judge)
         return
     if judge.text:
-        yield "It writes text and no message, so the command may be wrong. The text begins:"
+        yield WRONG_COMMAND
         for line in judge.text:
             yield from folded(escape(line))
     for why in dict.fromkeys(judge.not_spoken.values()):

@@ -17,8 +17,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from common import escape  # noqa: E402
 from judge_report import (changed_tools, conversation, counted,  # noqa: E402
                           failure, labelled, stderr_lines, wrapped)
-from judge_talk import (GRACE, OVER, UNFLUSHED, Broken, Connection, Waits,  # noqa: E402
-                        answers_at_end, parsed, shown)
+from judge_talk import (GRACE, OVER, UNFLUSHED, WRONG_COMMAND, Broken,  # noqa: E402
+                        Connection, Waits, answers_at_end, parsed, shown)
 from test_mcp_ref import ENVELOPE, MODERN, hello  # noqa: E402
 
 LAST = 7
@@ -241,7 +241,10 @@ class Envelope:
         responses = self.responses(True)
         if any("result" in one for one in responses if type(one) is dict):
             self.end.give(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-        if self.end.fresh:
+        texts = [one for one in responses if type(one) is str]
+        if self.end.ended and texts and texts == responses:
+            self.why = f"{WRONG_COMMAND} {texts[0][:200]}"
+        elif self.end.fresh:
             self.why = f"Two requests got no response: {self.end.ended}."
             if answers_at_end(self.end):
                 self.why = UNFLUSHED

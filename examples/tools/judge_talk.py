@@ -37,6 +37,8 @@ FRAME = re.compile(r"\s+at ")  # begins a line of a stack trace in JavaScript an
 MOST_LINES = 5000  # lines that the server may be ahead of the judge
 OVER = b"\0"  # follows the last line
 UNFLUSHED = "It answers only at the end of the input: flush stdout after each line."
+WRONG_COMMAND = ("It writes text and no message, so the command may be wrong. The text "
+                 "begins:")
 BARRIER = "judge-barrier-"  # begins the ids of requests that every server answers
 SLOW = ("tools/call", "prompts/get", "resources/read", "completion/complete")
 PAUSE = b"\0pause\0"  # stands between two parts of a line that are written apart

@@ -407,6 +407,7 @@ class TestStages(JudgeCase):
         """It says why, as far as that shows."""
         for server, words in (
                 ([*PYTHON, "-c", AT_THE_END], "flush stdout after each line"),
+                ([*PYTHON, "-c", "print('usage')"], "the command may be wrong"),
                 ([*SERVER, "--fault", "mute"], "Two requests got no response")):
             status, lines = judge.stage_one(
                 server, 1, False, lambda text: None,

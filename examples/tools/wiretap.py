@@ -254,7 +254,7 @@ SYMPTOMS = (
             "the host cannot execute the command",
             "use absolute paths, because a host has its own PATH and folder"),
     Symptom("before its input ended", '"Connection closed", soon after the start',
-            "the server failed, or its program does not call run()",
+            "the server failed, its command is wrong, or it does not call run()",
             "read its stderr, or run its command in a terminal"),
     Symptom("after its input ended", "server processes stay behind",
             "the server ignores the end of its input", "exit when stdin ends"),
