@@ -2930,14 +2930,15 @@ class StandardStreams:
 
             msvcrt.setmode(self.stdin, os.O_BINARY)
             msvcrt.setmode(self._stdout, os.O_BINARY)
-        os.dup2(null, 0)
-        os.dup2(2, 1)
         self._null = null
         # Text that stderr cannot express must not fail a tool that prints it.
         self._errors = getattr(sys.stdout, "errors", None)
         self._set_errors("backslashreplace")
+        os.dup2(null, 0)
+        os.dup2(2, 1)
 
     def _set_errors(self, errors: str | None) -> None:
+        """Do this while descriptor 1 is the real stdout, as it may be a file."""
         stdout = sys.stdout  # a tool may have replaced or closed it
         if isinstance(stdout, io.TextIOWrapper) and not stdout.closed:
             stdout.reconfigure(errors=errors)
@@ -2958,10 +2959,10 @@ class StandardStreams:
                 print(end="", flush=True)  # sys.stdout may be None
             except (OSError, ValueError):  # of stderr; or a tool has closed stdout
                 pass
-        self._set_errors(self._errors)
         os.close(self._null)
         os.dup2(self.stdin, 0)
         os.dup2(self._stdout, 1)
+        self._set_errors(self._errors)
         self._is_taken = False
         os.close(self._stdout)  # stdin stays open, as a thread may still be reading it
 
