@@ -2863,8 +2863,9 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
         if not signals:
             raise
     finally:
-        if signals:
+        if signals:  # the handlers stay, as something may hang from here on, too
             finish(peer, LAST_WORDS)
+            replaced.clear()
         for number, handler in replaced.items():
             signal.signal(number, handler)
         if peer.writer.is_done() and not peer.unanswered():
