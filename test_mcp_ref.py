@@ -1127,7 +1127,6 @@ def execute(code: str, context: Context) -> str:
 """
 PROCESS_HERE = "os.write(2, b'here\\n'); "  # code for the tool
 PROCESS_STUCK = PROCESS_HERE + "threading.Event().wait()"
-PROCESS_HANG = "(os.write(2, b'here\\n'), threading.Event().wait())"  # the same, an expression
 PROCESS_HOLD = PROCESS_HERE + "os.read(GATE, 1)"  # waits until the test closes gate
 # On Windows, another process cannot send a signal that a handler gets. With this code, the process
 # sends one to itself for each byte that the test writes to gate.
@@ -1822,27 +1821,6 @@ class TestModern(unittest.TestCase):
 
 
 @plays(r'''
-# If a request has several faults, the response reports the first of them. The protocol leaves the
-# order open. See also TestLifecycleTables.
-
-== A server without tasks ignores the member `task` in the params of a call  MUST 2025-11-25
-   [tasks.undeclared-ignored]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
-   "name":"echo","arguments":{"text":"x"},"task":{"ttl":1}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"...":0}}
-
-== A server ignores unknown members of `_meta`  MUST [meta.reserved-no-assumption]
-   [ver.ext.fallback]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"},
-   "_meta":{"io.modelcontextprotocol/what":[1],"dev.mcp/":null,"traceparent":5,
-   "io.modelcontextprotocol/clientCapabilities":{"extensions":{"com.example/x":{}},"new":1}}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"...":0}}
-''')
-class TestOrderOfChecks(unittest.TestCase):
-    """The order in which the faults of a request are looked for."""
-
-
-@plays(r'''
 # In the revision 2025-03-26 a line may hold an array of messages, which is called a batch.
 
 == The response to a batch is an array with one response for each request, in any order  MUST
@@ -2166,6 +2144,19 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
    values [tools.output.conforms]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
+
+== A server without tasks ignores the member `task` in the params of a call  MUST 2025-11-25
+   [tasks.undeclared-ignored]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
+   "name":"echo","arguments":{"text":"x"},"task":{"ttl":1}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"...":0}}
+
+== A server ignores unknown members of `_meta`  MUST [meta.reserved-no-assumption]
+   [ver.ext.fallback]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"},
+   "_meta":{"io.modelcontextprotocol/what":[1],"dev.mcp/":null,"traceparent":5,
+   "io.modelcontextprotocol/clientCapabilities":{"extensions":{"com.example/x":{}},"new":1}}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"...":0}}
 
 == A tool can raise the error -32042 with the URLs that the user has to visit first  MUST 2025-11-25
    on values [elic.url.required-error] [elic.url.required-error-data]
@@ -3798,7 +3789,7 @@ finally:
         self.beside(check, [("tool", "server.run()", finally_hangs % PROCESS_STUCK), *(
             (main, main) for main in (
                 finally_hangs % "server.run()",
-                f"import atexit\natexit.register(lambda: {PROCESS_HANG})\nserver.run()",
+                f"import atexit\natexit.register(exec, {PROCESS_STUCK!r}, globals())\nserver.run()",
                 "threading.Thread(target=threading.Event().wait).start()\n"
                 f"try:\n    server.run()\nfinally:\n    {PROCESS_HERE}"))])
 
@@ -3972,6 +3963,7 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
         self.assertIn(b"hello", end.take(DEADLINE) or b"")
         return end
 
+    @unittest.skipIf(WINDOWS, "a pipe that does not block")
     def test_a_host_that_never_reads_stderr_gets_all_responses(self) -> None:
         """OURS: A failure is logged after its response is written. Without workers, the server
         waits then."""
@@ -4141,16 +4133,15 @@ SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the keyword in
         "minimum": ["1"], "multipleOf": ["1"], "minLength": ["1", None],
     }.items() for it in arguments],
     *[(NotImplementedError, {word: it}, word) for word, arguments in {
+        # They would restrict values, but are so rare that the module does without them.
+        "prefixItems": [[{}]], "contains": [{}], "patternProperties": [{"^n": {}}], "if": [{}],
+        "propertyNames": [{}], "dependentRequired": [{"a": ["b"]}], "dependentSchemas": [{}],
         "unevaluatedProperties": [False], "unevaluatedItems": [False], "$dynamicRef": ["#a"],
         "pattern": ["(", "a{2,1}"], "$ref": ["https://a.example/b", "b.json#/a"],
         "$schema": ["http://json-schema.org/draft-07/schema#", "https://example.org/x"],
     }.items() for it in arguments],
     *[(ValueError, schema, "") for schema in (None, [], 1, "string")],
     (ValueError, {"not": {"properties": {"a": {"type": ""}}}}, "type")]
-# These would restrict values, but are so rare that the module does without them.
-SCHEMA_RARE = {
-    "prefixItems": [{}], "contains": {}, "patternProperties": {"^n": {}}, "propertyNames": {},
-    "dependentRequired": {"a": ["b"]}, "dependentSchemas": {"a": {}}, "if": {}}
 
 
 class TestSchema(unittest.TestCase):
@@ -4176,8 +4167,7 @@ class TestSchema(unittest.TestCase):
     def test_a_schema_that_is_invalid_or_not_supported_is_refused(self) -> None:
         """[jsonschema.declared-dialect] [jsonschema.unsupported-dialect] [jsonschema.schemas-valid]
         [jsonschema.ref-unresolved-reject] Nor can a tool be registered with such a schema."""
-        rare = [(NotImplementedError, {word: it}, word) for word, it in SCHEMA_RARE.items()]
-        for kind, schema, word in SCHEMA_REFUSED + rare:
+        for kind, schema, word in SCHEMA_REFUSED:
             with self.subTest(schema=schema):
                 with self.assertRaisesRegex(kind, re.escape(word)):
                     mcp_ref.validate(1, schema)
@@ -4257,10 +4247,7 @@ class SchemaTool:
     async def method(self, a: int) -> Any:
         return [str(a), SchemaColor.RED]
 
-
-class SchemaCall:
-    def __call__(self, a: int) -> Any:
-        return [str(a), SchemaColor.RED]
+    __call__ = method
 
 
 def schema_object(properties: Any, *names: str) -> Any:
@@ -4307,7 +4294,7 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
       ] * (sys.version_info >= (3, 11))]
 SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema, arguments, result)
     *[(why, fn, schema_object({"a": SCHEMA_INT}, "a"), {"a": 1.0}, ["1", "red"]) for why, fn in (
-        ("async method", SchemaTool().method), ("an object with __call__", SchemaCall()),
+        ("async method", SchemaTool().method), ("an object with __call__", SchemaTool()),
         ("functools.wraps", functools.wraps(SchemaTool().method)(
             lambda *args, **more: SchemaTool().method(*args, **more))),
         ("lambda", hinted(lambda a: [str(a), "red"], a=int)))],
