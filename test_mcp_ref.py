@@ -1665,6 +1665,13 @@ class TestSideBySide(unittest.TestCase):
 > {"jsonrpc":"2.0","id":6,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":6,"result":{"prompts":"..."}}
 
+== The error for an unknown method takes precedence over the error for an unconfirmed session  OURS
+   legacy raw
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
+< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"no/such"}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"..."}}
+
 == A null counts as absent: as params, and as an optional member of params  OURS legacy raw
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"$revision",
    "capabilities":{"roots":null},"_meta":null,
@@ -1940,7 +1947,6 @@ class TestLifecycleTables(unittest.TestCase):
         unknown = {"_meta": {**modern_meta(), META + "protocolVersion": "2999-01-01"}}
         for end, method, params, code in (
                 (legacy, "no/such", unknown, -32022),
-                (unconfirmed, "no/such", {"_meta": {}}, -32601),
                 (unconfirmed, "tools/call", {"_meta": {}, "name": 5}, -32600),
                 (Talk(Server("s", "1")), "tools/call", {"name": 5}, -32601),
                 (legacy, "resources/read", {"uri": "fixture://no", "_meta": 5}, -32602)):
@@ -4561,16 +4567,18 @@ def take(it: Outer) -> Outer:
 = (wire.opened, wire.ended, client.protocol_version) == (2, 1, revision)
 
 == If a server that is too slow for the probe refuses initialize, and names a modern revision, the
-   client sends server/discover again  OURS modern raw client
+   client sends server/discover again  OURS 2025-11-25 raw client
 ! client = wire.client = Client(wire, probe_timeout=0.05); client.connect()
-> {"jsonrpc":"2.0","id":"$probe","method":"server/discover"}
+> {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$probe","...":0}}
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
 < {"jsonrpc":"2.0","id":"$hello","error":{"code":-32022,"message":"Unsupported protocol version",
    "data":{"supported":["2026-07-28"],"requested":"2025-11-25"}}}
-> {"jsonrpc":"2.0","id":"$again","method":"server/discover"}
-< {"jsonrpc":"2.0","id":"$again","result":"$welcome"}
-= (client.protocol_version, wire.opened) == (revision, 1)
+> {"jsonrpc":"2.0","id":"$again","method":"server/discover","params":"..."}
+< {"jsonrpc":"2.0","id":"$again","result":{"resultType":"complete","ttlMs":0,"cacheScope":"private",
+   "supportedVersions":["2026-07-28"],"capabilities":{}}}
+= (client.protocol_version, wire.opened) == ("2026-07-28", 1)
+! client.close()
 
 == A client sends no other request while connect() is running  SHOULD legacy raw client
    [life.client-no-early-requests]
