@@ -1497,6 +1497,17 @@ SERVERS["plain"] = lambda: types.SimpleNamespace(  # type: ignore[assignment, re
 
 
 @plays(r"""
+# Responses may arrive in any order. The id tells to which request a response belongs.
+== A slow request does not delay other requests, and no other request may use its id  OURS
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
+> {"jsonrpc":"2.0","id":"1","method":"tools/call","params":{"name":"echo","arguments":{"text":""}}}
+< {"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":""}],"...":0}}
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32600","message":"...","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"release","arguments":{"key":"a"}}}
+<* {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}],"...":0}}
+<* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
+
 # JSON-RPC without MCP: a Peer with methods, and the examples of section 7 of the specification.
 == A plain peer gives the responses that the JSON-RPC specification prints for its examples  MUST
    raw 2025-03-26 on plain
@@ -1566,22 +1577,6 @@ class TestPeer(unittest.TestCase):
                 pending = peer.request("a")
                 peer.receive(b'{"jsonrpc":"2.0","id":%d,%s}' % (pending.id, fault.encode()))
                 self.assertRaises(ValueError, pending.result, DEADLINE)
-
-
-@plays(r"""
-# Responses may arrive in any order. The id tells to which request a response belongs.
-== A slow request does not delay other requests, and no other request may use its id  OURS
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
-> {"jsonrpc":"2.0","id":"1","method":"tools/call","params":{"name":"echo","arguments":{"text":""}}}
-< {"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":""}],"...":0}}
-> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32600","message":"...","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"release","arguments":{"key":"a"}}}
-<* {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}],"...":0}}
-<* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
-""")
-class TestSideBySide(unittest.TestCase):
-    """The order of messages, and the bounds of a connection."""
 
     def test_a_request_beyond_the_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
         """[base.error.own-codes-outside] The bound is Bounds.requests."""
@@ -3380,12 +3375,7 @@ class TestLists(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"result":{"resources":[]}}
 > {"jsonrpc":"2.0","id":3,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":3,"result":{"prompts":[]}}
-''')
-class TestListChanges(unittest.TestCase):
-    """Tools, resources and prompts come and go."""
 
-
-@plays(r'''
 == A legacy client gets notifications about a resource from resources/subscribe until
    resources/unsubscribe  MUST legacy [res.subscribe.answer] [res.subscribe.updates]
    [res.subscribe.only-subscribed]
@@ -3853,7 +3843,7 @@ def once():
 
 
 class TestFaults(ProcessCase):
-    """A server works as well as possible when its client or one of its tools misbehaves."""
+    """A server works as well as possible when its client, a tool or its surroundings misbehave."""
 
     def killed(self, child: ProcessChild) -> None:
         """The client is killed. The server ends, because its stdin ends."""
@@ -4002,10 +3992,6 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
             self.assertEqual(0, end.close())
             self.assertIsNone(end.take(0.1))
         os.close(stderr), full != stderr and os.close(full)
-
-
-class TestSurroundings(ProcessCase):
-    """A server is cheap while it waits, and it works in an unusual environment."""
 
     def test_a_server_uses_no_cpu_while_it_waits(self) -> None:
         """The server waits for a line while a call waits for an event."""
@@ -5316,12 +5302,6 @@ class TestInProcess(unittest.TestCase):
                 self.assertRaises(RequestTimeout, client.batch, calls, 0.4)
                 for key in "ah":
                     self.assertEqual("yes", text_of(client.call_tool("stopped", {"key": key})))
-
-
-class TestCallbacks(unittest.TestCase):
-    """on_notification and on_progress run in order, on one thread, and may use the client."""
-
-    client = TestInProcess.client
 
     def test_callbacks_run_in_order_of_arrival_on_other_threads(self) -> None:
         """call_tool() returns after its on_progress calls have returned. A callback may call the
