@@ -335,20 +335,23 @@ def encode(message: Any) -> bytes:
     return line.encode("ascii")
 
 
+# Members of params that repeat what the other side has sent.
 ECHOED = ("requestId", "progressToken", "cursor", "requestState")
 
 
-def without_halves(value: Any, echoed: Sequence[str] = ECHOED) -> Any:
-    """Replace each half of a surrogate pair, except in what the other side has sent."""
+def without_halves(value: Any, kept: Sequence[str] = ()) -> Any:
+    """Replace each half of a surrogate pair, except in the members that are kept."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, (list, tuple)):
-        return [without_halves(item, echoed) for item in value]
+        return [without_halves(item, kept) for item in value]
     if not isinstance(value, dict):
         return value
     copy = {}
     for name, item in value.items():
-        copy[without_halves(name)] = item if name in echoed else without_halves(item)
+        if name not in kept:
+            item = without_halves(item, ECHOED if name == "params" else ())
+        copy[without_halves(name)] = item
     return copy
 
 
@@ -2660,25 +2663,25 @@ class Pool:
         self._limit = limit
         self._lock = threading.Lock()  # guards the two below
         self._queue: collections.deque[Run] = collections.deque()
-        self._running = 0  # threads that run jobs; in a ReadingPool, see there
+        self.running = 0  # threads that run jobs; in a ReadingPool, see there
 
     def start(self, job: Run) -> None:
         """Run a job on another thread, as soon as fewer than `limit` are running."""
         with self._lock:
             self._queue.append(job)
-            if self._running < self._limit:
+            if self.running < self._limit:
                 spawn(self._run_queue)  # it waits for the lock
-                self._running += 1
+                self.running += 1
 
     def _run_queue(self) -> None:
-        """Run jobs of the queue until it is empty. _running counts this thread already.
+        """Run jobs of the queue until it is empty. `running` counts this thread already.
         """
         while True:
             with self._lock:
-                # In a ReadingPool, _running may exceed the limit (see _take_over()). In
+                # In a ReadingPool, `running` may exceed the limit (see _take_over()). In
                 # that case this thread ends, although jobs wait.
-                if not self._queue or self._running > self._limit:
-                    self._running -= 1
+                if not self._queue or self.running > self._limit:
+                    self.running -= 1
                     return
                 job = self._queue.popleft()
             job()
@@ -2701,7 +2704,7 @@ class ReadingPool(Pool):
     now the reader. When the slow job is done, its thread finds that another thread has
     the turn. Then it runs the queue, and ends.
 
-    _running counts the threads that have lost the turn, and those that run the queue.
+    `running` counts the threads that have lost the turn, and those that run the queue.
     The reader is not counted, even while it runs the job of its line.
     """
 
@@ -2721,7 +2724,7 @@ class ReadingPool(Pool):
         if peer.closed is not None:
             # Jobs that need the other side fail now. Let them log that. If a thread
             # logs while Python ends, Python may abort.
-            wait_until(lambda: self._running == 0, LAST_WORDS)
+            wait_until(lambda: self.running == 0, LAST_WORDS)
 
     def _next_job(self, peer: Peer, lines: Iterator[bytes]) -> Run | None:
         """Read a line, and return what has to run for it; None at the end of the input.
@@ -2735,9 +2738,9 @@ class ReadingPool(Pool):
         if request is None:
             return peer.writer.flush
         job = partial(peer.run, request)
-        # Only a thread that takes the turn increases _running here, and this thread has
+        # Only a thread that takes the turn increases `running` here, and this thread has
         # the turn. So the pool does not become full after this look.
-        if self._running < self._limit:
+        if self.running < self._limit:
             return job
         self.start(job)
         return peer.writer.flush
@@ -2796,7 +2799,7 @@ class ReadingPool(Pool):
                 return  # the job has ended meanwhile, and its thread reads on
             # The thread of the slow job is not the reader any more, so count it. It
             # needs the lock to end, so it cannot end before this line.
-            self._running += 1
+            self.running += 1
         self._read(peer, lines)
 
 
@@ -2927,14 +2930,15 @@ class StandardStreams:
 
             msvcrt.setmode(self.stdin, os.O_BINARY)
             msvcrt.setmode(self._stdout, os.O_BINARY)
-        os.dup2(null, 0)
-        os.dup2(2, 1)
         self._null = null
         # Text that stderr cannot express must not fail a tool that prints it.
         self._errors = getattr(sys.stdout, "errors", None)
         self._set_errors("backslashreplace")
+        os.dup2(null, 0)
+        os.dup2(2, 1)
 
     def _set_errors(self, errors: str | None) -> None:
+        """Do this while descriptor 1 is the real stdout, as it may be a file."""
         stdout = sys.stdout  # a tool may have replaced or closed it
         if isinstance(stdout, io.TextIOWrapper) and not stdout.closed:
             stdout.reconfigure(errors=errors)
@@ -2955,10 +2959,10 @@ class StandardStreams:
                 print(end="", flush=True)  # sys.stdout may be None
             except (OSError, ValueError):  # of stderr; or a tool has closed stdout
                 pass
-        self._set_errors(self._errors)
         os.close(self._null)
         os.dup2(self.stdin, 0)
         os.dup2(self._stdout, 1)
+        self._set_errors(self._errors)
         self._is_taken = False
         os.close(self._stdout)  # stdin stays open, as a thread may still be reading it
 
@@ -4401,8 +4405,8 @@ class InProcess:
         self._session: ServerSession | None = None
 
     def open(self, on_line: Send, on_close: OnClose) -> None:
-        pool = Pool(max(self._server.workers, 1))
-        self._session = self._server.connect(on_line, pool.start)
+        self._pool = Pool(max(self._server.workers, 1))
+        self._session = self._server.connect(on_line, self._pool.start)
 
     def would_block(self, line: bytes) -> bool:
         return False
@@ -4414,6 +4418,8 @@ class InProcess:
     def close(self) -> None:
         if self._session is not None:
             self._session.close()
+            # A job logs its failure after its response. A test may look for that.
+            wait_until(lambda: self._pool.running == 0, LAST_WORDS)
 
 
 class ChildProcess:

@@ -4015,6 +4015,20 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
         self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
         child.end()
 
+    def test_the_stdout_of_a_server_may_be_a_file(self) -> None:
+        """What a tool prints still goes to stderr, which is a pipe."""
+        program = ("from mcp_ref import Server\nserver = Server('s', '1')\nserver.method('x/print')("
+                   "lambda: print('said') or {})\nserver.run()\nprint('end')")
+        lines = b"\n".join([*OPENING, request_line(1, "x/print")])
+        with tempfile.TemporaryFile() as file:
+            done = subprocess.run(
+                [sys.executable, "-c", program], input=lines, stdout=file, stderr=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": HERE}, timeout=DEADLINE)
+            file.seek(0)
+            *_, response, end = file.read().split(b"\n")[:-1]
+        self.assertEqual((0, b"said"), (done.returncode, done.stderr.strip()))
+        self.assertEqual((1, b"end"), (json.loads(response)["id"], end.strip()))
+
     def test_the_other_side_cannot_forge_a_line_of_the_log(self) -> None:
         wire = Wire(LEGACY[-1])
         wire.respond = lambda message: {"tools": [
