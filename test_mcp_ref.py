@@ -5336,7 +5336,7 @@ class TestWindows(ProcessCase):
                 (False, ("CON", "NUL", "nul.txt", "nul .x", "aux", "COM1", "lpt9.a.b", "COM%C2%B9",
                          "CONIN$", "conout$", "data.txt:stream", "data.txt::$DATA", "a.", "a%20",
                          "...")),
-                (True, ("console", "com", "COM10", "nul1", "x.nul", "a.txt", "$", "a b"))):
+                (True, ("console", "com", "comb", "COM10", "nul1", "x.nul", "a.txt", "a b"))):
             for name in names:
                 got = talk.request("resources/read", {"uri": f"fixture://item/{name}"})
                 self.assertEqual(known, "result" in got, name)
