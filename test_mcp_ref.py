@@ -5274,7 +5274,8 @@ class TestWindows(ProcessCase):
         self.addCleanup(gate.set)
 
         def interrupt(*what: Any) -> None:
-            """Send Ctrl-C to the main thread, which is waiting or about to wait."""
+            """Send Ctrl-C to the main thread."""
+            gate.wait(0.2)  # so it is probably waiting by now
             if WINDOWS:  # os.kill() would end this process
                 signal.raise_signal(signal.SIGINT)
             else:
