@@ -3976,11 +3976,7 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
         """OURS: A failure is logged after its response is written. Without workers, the server
         waits then."""
         reader, stderr = os.pipe()
-        os.set_blocking(stderr, False)
-        with self.assertRaises(BlockingIOError):
-            while True:
-                os.write(stderr, b"x")
-        os.set_blocking(stderr, True)
+        filler = later(lambda: [os.write(stderr, b"x" * 4096) for _ in itertools.count()])
         tool, method, ping = (process_run(1, "raise ValueError"), request_line(2, "own/fail"),
                               request_line(3))
         for options, *lines in (("", tool, method, ping), ("", method, tool, ping),
@@ -3990,7 +3986,9 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
                 end.give(line)
                 got = end.take(DEADLINE / 2) or b"{}"
                 self.assertEqual(json.loads(line)["id"], json.loads(got).get("id"))
-        os.close(reader), os.close(stderr)  # from now on, what is logged is lost
+        os.close(reader)  # from now on, what is logged is lost
+        self.assertIsInstance(filler.exception(DEADLINE), OSError)
+        os.close(stderr)
 
     def test_what_a_tool_prints_is_lost_if_stderr_cannot_be_written(self) -> None:
         """It must not come out on stdout instead. [stdio.stdout-only-messages]"""
