@@ -2212,7 +2212,8 @@ def leads_out(name: str) -> bool:
     """Tell whether a name from a URI, used as the name of a file, would lead out of the
     folder of these files: "..", "a/b", "C:x". [2025-11-25 server/resources]"""
     if sys.platform == "win32" and re.match(
-            r"(?i).*:|(con|prn|aux|nul|com.|lpt.|conin\$|conout\$) *(\.|$)", name):
+            r"(?i).*(:|[. ]$)|(con|prn|aux|nul|(com|lpt)[\d\xb9\xb2\xb3]|con(in|out)\$)"
+            r" *(\.|$)", name):
         return True  # a device, such as "NUL.txt", or a stream of a file
     return re.search(r"[/\\\0]|^\.\.?$|^[A-Za-z]:", name) is not None
 
@@ -2674,12 +2675,11 @@ class Pool:
                 self.running += 1
 
     def _run_queue(self) -> None:
-        """Run jobs of the queue until it is empty. `running` counts this thread already.
-        """
+        """Run jobs of the queue until it is empty. `running` counts this thread."""
         while True:
             with self._lock:
-                # In a ReadingPool, `running` may exceed the limit (see _take_over()). In
-                # that case this thread ends, although jobs wait.
+                # In a ReadingPool, `running` may exceed the limit (see _take_over()).
+                # In that case this thread ends, although jobs wait.
                 if not self._queue or self.running > self._limit:
                     self.running -= 1
                     return
@@ -2738,8 +2738,8 @@ class ReadingPool(Pool):
         if request is None:
             return peer.writer.flush
         job = partial(peer.run, request)
-        # Only a thread that takes the turn increases `running` here, and this thread has
-        # the turn. So the pool does not become full after this look.
+        # Only a thread that takes the turn increases `running` here, and this thread
+        # has the turn. So the pool does not become full after this look.
         if self.running < self._limit:
             return job
         self.start(job)
@@ -2925,6 +2925,8 @@ class StandardStreams:
         self._is_taken = True
         self._process = os.getpid()
         self.stdin = os.dup(0)
+        # On Windows, dup2() waits while a thread reads the descriptor that it copies.
+        self._unread_stdin = os.dup(0)
         self._stdout = os.dup(1)
         if sys.platform == "win32":
             import msvcrt
@@ -2961,7 +2963,8 @@ class StandardStreams:
             except (OSError, ValueError):  # of stderr; or a tool has closed stdout
                 pass
         os.close(self._null)
-        os.dup2(self.stdin, 0)
+        os.dup2(self._unread_stdin, 0)
+        os.close(self._unread_stdin)
         os.dup2(self._stdout, 1)
         self._set_errors(self._errors)
         self._is_taken = False
@@ -4454,7 +4457,7 @@ class ChildProcess:
             words[0] = shutil.which(words[0]) or words[0]
             options["creationflags"] = subprocess.CREATE_NO_WINDOW  # no console appears
             # Few programs start without this variable.
-            if self.env and "SYSTEMROOT" not in map(str.upper, self.env):
+            if self.env is not None and "SYSTEMROOT" not in map(str.upper, self.env):
                 root = os.environ.get("SYSTEMROOT", "")
                 options["env"] = {**self.env, "SYSTEMROOT": root}
         self._writing = threading.Lock()  # a writer to the last process may still wait
