@@ -714,7 +714,7 @@ class HttpServer(ThreadingHTTPServer):
                     self.client.connect()
                 self._tools_changed.clear()
                 with suppress(RpcError):
-                    self._paths = dict(usable_tools(self.client.list_tools()))
+                    self._paths = usable_tools(self.client.list_tools())[1]
             return self._paths
 
     def open_session(self, limit: Optional[int] = None) -> HttpSession:

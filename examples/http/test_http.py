@@ -900,12 +900,14 @@ class TestStatus(HttpCase):
                 (read, "Mcp_Name", ["test://r", "=?base64?dGVzdDovL3I=?="],
                  [None, "=?base64?%%%?=", "=?BASE64?dGVzdDovL3I=?="]),
                 (placed(region="Hello"), "mCP_pARAM_rEGION", ["Hello", "=?base64?SGVsbG8=?="],
-                 [None, "hello", "=?base64?SGVsbG8?=", "=?base64?SGVs!!!bG8=?="]),
+                 [None, "hello", *(f"=?base64?{text}?=" for text in (
+                     "SGVsbG8", "SGVsbG9=", "SGVsbG8==", "SGVs!!!bG8=", "SGVs bG8="))]),
                 (placed(region="SGVsbG8="), "Mcp_Param_Region", ["SGVsbG8="], []),
                 (placed(region="=?base64?SGVsbG8="), "Mcp_Param_Region", ["=?base64?SGVsbG8="], []),
                 (placed(region=""), "Mcp_Param_Region", [""], [None]),
                 (placed(), "Mcp_Param_Region", [None], ["Hello"]),
-                (placed(inner={"n": 42}), "Mcp_Param_N", ["42", "42.0"], ["43"]),
+                (placed(inner={"n": 42}), "Mcp_Param_N", ["42", "42.0", "4.2e1"], ["43", *(
+                    text for text in ("4_2", "+42", "042", "42.", "=?base64?2aTZog==?=", "nan"))]),
                 (placed(inner={"n": 2 ** 53 - 1}), "Mcp_Param_N", [str(2 ** 53 - 1)], []),
                 (placed(inner={"n": 2 ** 53}), "Mcp_Param_N", [], [str(2 ** 53)]),
                 (placed(inner={"b": True}), "Mcp_Param_B", ["true"], ["True"]),
@@ -1240,6 +1242,41 @@ class TestClient(HttpCase):
             transport.send(message(rid, "server/discover", modern()))
             self.eventually(lambda: len(lines) > rid - 6, "an answer")
         self.assertEqual(([6, 7, 8], []), ([json.loads(line)["id"] for line in lines], closed))
+
+    def test_odd_members_of_a_list_of_tools_are_left_to_the_client(self) -> None:
+        good = {"name": "good", "inputSchema": {"type": "object"}}
+        for odd in (5, {"name": "odd"}, {"inputSchema": {}}, {"name": [], "inputSchema": {}}):
+            lines: List[bytes] = []
+            transport = self.closed_later(http_client.HttpTransport(
+                self.fake(lambda to, odd=odd: result(to, tools=[good, odd])).url))
+            transport.open(lines.append, lines.append)
+            with self.subTest(odd=odd):
+                transport.send(message(5, "tools/list", modern()))
+                self.eventually(lambda lines=lines: lines, "an answer")
+                self.assertEqual([good, odd], json.loads(lines[0])["result"]["tools"])
+        deep: Any = {}
+        for _ in range(3000):
+            deep = [deep]
+        with self.assertLogs("http_wire"):
+            usable, _ = http_wire.usable_tools([good, {"name": "deep", "inputSchema": deep}])
+        self.assertEqual([good], usable)
+
+    def test_text_that_is_not_unicode_fails_only_its_request(self) -> None:
+        with self.client() as client:
+            for name, region in (("\ud800", "here"), ("placed", "\ud800")):
+                with contextlib.suppress(RpcError):
+                    client.call_tool(name, {"region": region})
+            self.assertEqual("3", first_text(client.call_tool("add", {"a": 1, "b": 2})))
+
+    def test_an_event_that_is_not_json_does_not_end_its_stream(self) -> None:
+        for odd in (b"{", b"\xff", b"5", b"null", b"[5]", b"[" * 100_000):
+            fake = self.fake(lambda to, odd=odd: result(to) if to["method"] != "tools/call" else (
+                200, {"Content-Type": "text/event-stream"},
+                b"data: %s\n\ndata: %s\n\n" % (odd, json.dumps(result(to)[2]).encode())))
+            with self.subTest(odd=odd[:9]), self.client(fake.url) as client:
+                with self.assertLogs("mcp_ref"):
+                    self.assertEqual("complete", client.request("tools/call", {
+                        "name": "any"})["resultType"])
 
     def test_lines_that_were_sent_before_close_still_go_out(self) -> None:
         fake = self.fake(lambda to: result(to) if "id" in to else (202, {}, b""))
