@@ -297,6 +297,9 @@ class TestPassesThrough(EmbedTest):
             with self.assertLogs("mcp_ref"), direct:
                 expected = direct.batch(requests)
                 lists = all_lists(direct)
+            if version == LEGACY:  # see adapted()
+                [log] = [tool for tool in lists[0] if tool["name"] == "log"]
+                del log["outputSchema"]
             self.assertEqual(lists, all_lists(host))
             for one, other in zip(expected, host.batch(requests)):
                 self.assertEqual(str(one), str(other))
@@ -663,7 +666,7 @@ class TestSurvives(EmbedTest):
         """Wait until the application has no threads but those of one connection.
 
         They are the main thread and those that read commands, accept connections, read
-        and write the connection, and refuse calls.
+        and write the connection, and refuse this call if it is late.
         """
         deadline = time.monotonic() + DEADLINE
         while int(host.say("load")) > 6:
@@ -679,8 +682,8 @@ class TestSurvives(EmbedTest):
 
         def serve() -> None:
             accepted, _ = listener.accept()
-            with listener, accepted, mcp_app.Connection(accepted) as connection:
-                connection.has_key(bytes(32), "app", "bridge", DEADLINE)
+            with listener, accepted, mcp_app.Connection(
+                    accepted, bytes(32), "app", "bridge", DEADLINE) as connection:
                 for line in connection.lines():
                     message = json.loads(line)
                     if message.get("method") in ("server/discover", "tools/list", "tools/call"):
@@ -696,7 +699,7 @@ class TestSurvives(EmbedTest):
         refusal = {"error": {"code": -32603, "message": "not now"}}
         tools = {"result": {**MODERN_RESULT, "tools": [
             {"name": "any", "inputSchema": {"type": "object"}}]}}
-        self.be_app(iter([discovered, discovered, refusal, discovered, tools]))
+        self.be_app(iter([discovered, refusal, tools]))
         host = Host(self, MODERN)
         host.expect("subscriptions/acknowledged")
         while "any" not in [tool["name"] for tool in host.list_tools()]:
@@ -708,7 +711,7 @@ class TestSurvives(EmbedTest):
         called = {"result": {"resultType": "complete", "content": [
             {"type": "text", "text": "called"}]}}
         discovered = {"result": DISCOVERED}
-        self.be_app(iter([discovered, discovered, page, page, called]))
+        self.be_app(iter([discovered, page, page, called]))
         host = Host(self, MODERN)
         deadline = time.monotonic() + DEADLINE
         while "repeats a cursor" not in self.stderr_of("mcp_app"):
