@@ -117,19 +117,6 @@ def find_python() -> str:
     return shutil.which(name) or name
 
 
-def write_lists(server: Server) -> Path:
-    """Write what a server offers into a file beside this one, and return its path.
-
-    A host that starts before the application has ever run lists this. Call it when you
-    release the plug-in, and ship the file.
-    """
-    name = server.info["name"]
-    path = shipped_lists(name)
-    with Client(server, protocol_version=MODERN) as client:
-        path.write_text(json.dumps(read_offer(client, name), indent=1), "utf-8")
-    return path
-
-
 # The application.
 
 
@@ -318,8 +305,8 @@ class Call:
 # application. It relays the lines of calls unchanged: tools, resources, prompts and
 # completions. All other requests of the host go to the desk, which is a Server in the
 # bridge. So the handshake, ping and lists need no application. Without one, the bridge
-# lists what the application had in its last run, or what the plug-in has shipped. It
-# sends list_changed if a list is another one when the application has started.
+# lists what the application had in its last run. It sends list_changed if a list is
+# another one when the application has started.
 
 PROOF_SECONDS = 1.0  # that the bridge waits for the proof of an application
 POLL_SECONDS = 0.25  # between two looks for an application that does not run
@@ -1043,11 +1030,9 @@ def checked(offer: Json) -> Json:
 
 
 def stored_offer(name: str) -> Json:
-    """Return what an application had in its last run, or what its plug-in has shipped.
-    """
-    for path in (memory_file, shipped_lists):
-        with suppress(*UNREADABLE):
-            return checked(json.loads(path(name).read_text("utf-8")))
+    """Return what an application had in its last run."""
+    with suppress(*UNREADABLE):
+        return checked(json.loads(memory_file(name).read_text("utf-8")))
     return {"info": {"name": name, "version": "1.0"}, "instructions": "",
             "lists": {kind: [] for kind in LISTS.values()}}
 
@@ -1151,11 +1136,6 @@ def is_running(pid: int) -> bool:
 def memory_file(name: str) -> Path:
     """Return the file with the lists of the last run."""
     return private_folder() / f"{quote(name, ' ')}.lists.json"
-
-
-def shipped_lists(name: str) -> Path:
-    """Return the file with the lists that the plug-in has shipped."""
-    return Path(__file__).with_name(f"{quote(name, ' ')}.lists.json")
 
 
 def write_private(path: Path, content: Json) -> None:

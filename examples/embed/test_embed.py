@@ -385,6 +385,12 @@ class TestPassesThrough(EmbedTest):
                 "action": "accept", "content": {"name": params["message"]}})
             self.assertEqual("Hello, Who are you?", host.say("ask"))
 
+        def refuse(params: Json) -> Json:
+            raise RpcError(-32099, "no window")
+
+        [outcome] = Host(self, LEGACY, on_elicit=refuse).batch([("tools/call", {"name": "ask"})])
+        self.assertIn("no window", str(outcome))  # an RpcError or a result
+
     def test_a_cancelled_call_withdraws_its_question(self) -> None:
         """In the modern era, the call has ended when the question is asked."""
         App(self)
@@ -394,16 +400,6 @@ class TestPassesThrough(EmbedTest):
         call.cancel()
         self.assertTrue(self.withdrawn.wait(DEADLINE))
         self.assertIn("MainThread", host.say("who"))
-
-    def test_an_error_of_the_user_interface_of_the_host_reaches_the_tool(self) -> None:
-        App(self)
-
-        def refuse(params: Json) -> Json:
-            raise RpcError(-32099, "no window")
-
-        host = Host(self, LEGACY, on_elicit=refuse)
-        [outcome] = host.batch([("tools/call", {"name": "ask"})])  # an RpcError or a result
-        self.assertIn("no window", str(outcome))
 
     def test_two_hosts_can_use_one_application(self) -> None:
         app = App(self)
@@ -706,19 +702,6 @@ class TestSurvives(EmbedTest):
             host.expect("tools/list_changed")
         self.assertIn("not now", self.stderr_of("mcp_app"))
 
-    def test_lists_without_an_end_are_given_up_and_calls_still_work(self) -> None:
-        page = {"result": {**MODERN_RESULT, "tools": [], "nextCursor": "c"}}
-        called = {"result": {"resultType": "complete", "content": [
-            {"type": "text", "text": "called"}]}}
-        discovered = {"result": DISCOVERED}
-        self.be_app(iter([discovered, page, page, called]))
-        host = Host(self, MODERN)
-        deadline = time.monotonic() + DEADLINE
-        while "repeats a cursor" not in self.stderr_of("mcp_app"):
-            self.assertLess(time.monotonic(), deadline, "it reads on")
-            time.sleep(BETWEEN_LOOKS)
-        self.assertEqual("called", host.say("any"))
-
     def test_an_answer_to_a_question_of_an_earlier_run_is_refused(self) -> None:
         app = App(self)
         host = Host(self, MODERN, on_elicit=lambda params: {})
@@ -793,20 +776,6 @@ class TestSurvives(EmbedTest):
         app.say("go")
         call.result(DEADLINE)
         self.assertIn("house.blend", host.say("status"))
-
-    def test_an_application_that_serves_twice_has_two_instances(self) -> None:
-        app = App(self)
-        host = Host(self, MODERN)
-        app.say("serve")
-        app.expect("serving")
-        [_, *instances] = host.say("status").splitlines()
-        self.assertEqual([True, False],
-                         sorted(one.endswith("no label") for one in instances)[::-1])
-        for _ in range(2):
-            self.assertEqual(f"{app.pid} MainThread", host.say_after_the_end("who"))
-            app.say("close")
-            app.expect("closed")
-        self.assertRegex(host.say_after_the_end("who"), "is not running")
 
     def test_only_lists_that_have_changed_are_announced(self) -> None:
         app = App(self)
@@ -901,12 +870,6 @@ class TestTrusts(EmbedTest):
         self.assertEqual(b"", connection.recv(99))
         self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
 
-    def test_a_silent_connection_ends(self) -> None:
-        App(self, "--handshake", "0.2")
-        connection = self.dial(self.record()["port"])
-        self.assertEqual(32, len(connection.recv(32)))
-        self.assertEqual(b"", connection.recv(32))
-
     def test_the_bridge_trusts_no_application_without_the_key(self) -> None:
         received = []
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -986,17 +949,63 @@ class TestTrusts(EmbedTest):
         self.assertRegex(Host(self, MODERN).say("who"), "is not running")
         self.assertEqual(["app.json"], self.files())
 
-    def test_a_damaged_file_does_no_harm(self) -> None:
+    def test_a_file_of_another_program_does_no_harm(self) -> None:
         app = App(self)
         file = self.write_record(key=None)
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
-        file.write_text('{"name": "fa', "utf-8")
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
-        for text in ('{"name": "x", "port": 1e999, "key": ""}', "[" * 100_000):
+        for text in ('{"name": "fa', '{"name": "x", "port": 1e999, "key": ""}', "[" * 100_000,
+                     '{"name": "x", "port": "%s", "key": ""}' % ("9" * 5000), '{"port": []}'):
             file.write_text(text, "utf-8")
+            with self.subTest(text=text[:50]):
+                self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        file.unlink()
+        if hasattr(os, "mkfifo"):
+            os.mkfifo(file)
             self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
-        (self.folder / "fake.lists.json").write_text("[]", "utf-8")
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+
+    def test_stored_lists_of_any_shape_do_no_harm(self) -> None:
+        self.write_record().unlink()
+        offer: Json = {"info": {"name": "fake", "version": "1"}, "instructions": "", "lists": {
+            "tools": [], "prompts": [], "resources": [], "resourceTemplates": []}}
+        for members in ({"info": {"name": "fake", "version": "1", "title": 5}},
+                        {"lists": {"tools": [{"name": "a", "outputSchema": 5}]}},
+                        {"instructions": None}, {"lists": {"tools": 5}}, "[]", "[" * 100_000):
+            text = members if isinstance(members, str) else json.dumps({**offer, **members})
+            (self.folder / "fake.lists.json").write_text(text, "utf-8")
+            for version in (LEGACY, MODERN):
+                with self.subTest(text=text[:99], version=version):
+                    tools = Host(self, version).list_tools()
+                    self.assertEqual(OWN_TOOLS, [tool["name"] for tool in tools])
+
+    def test_params_of_any_shape_end_no_bridge(self) -> None:
+        app = App(self)
+        host = Host(self, MODERN)
+        version = META + "protocolVersion"
+        for method, params in (
+                *(("tools/call", {"name": "who", "_meta": {version: odd}}) for odd in (5, [], {})),
+                *(("tools/call", {"name": "ask", "requestState": odd}) for odd in (5, [], {}, "x")),
+                *(("tools/call", {"name": odd}) for odd in (5, [], {})),
+                *(("subscriptions/listen", {"notifications": odd}) for odd in (5, [], "x")),
+                *(("subscriptions/listen", {"notifications": {"resourceSubscriptions": odd}})
+                  for odd in (5, "x", {}, [5], [[]]))):
+            with self.subTest(params=params):
+                with self.assertRaises(RpcError) as caught:
+                    host.request(method, params)
+                self.assertEqual(-32602, caught.exception.code)
+        self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+
+    @unittest.skipIf(os.name == "nt", "names of files in Windows have no newlines")
+    def test_the_name_of_a_file_forges_no_line(self) -> None:
+        file = self.write_record()
+        file.rename(file.with_name("x\n1-1: forged.app.json")).write_text("{", "utf-8")
+        self.assertRegex(Host(self, MODERN).say("who"), "x 1-1: forged.app.json: JSON")
+
+    def test_a_process_that_has_ended_does_not_run(self) -> None:
+        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        self.assertTrue(mcp_app.is_running(child.pid))
+        child.communicate(b"\n", DEADLINE)
+        self.assertFalse(mcp_app.is_running(child.pid))
+        for pid in (0, os.getpid()):
+            self.assertTrue(mcp_app.is_running(pid))
 
     @unittest.skipUnless(hasattr(os, "getuid"), "files have no owner here")
     def test_a_file_that_is_a_link_or_foreign_is_refused(self) -> None:
@@ -1158,15 +1167,6 @@ class TestReadme(EmbedTest):
         server = self.config["mcpServers"]["demo"]
         self.assertEqual({"MCP_APPS_FOLDER": str(self.folder)}, server["env"])
         self.test_the_plug_in_and_the_configuration_work()
-
-    def test_lists_that_are_shipped_are_there_before_the_first_start(self) -> None:
-        self.run_copy("mcp_app.write_lists(server)")
-        with Client([sys.executable, str(self.copies / "mcp_app.py"), "demo"],
-                    env=self.env, timeout=DEADLINE) as client:
-            self.assertEqual(["add", *OWN_TOOLS],
-                             [tool["name"] for tool in client.list_tools()])
-            text = client.call_tool("add", {"a": 1, "b": 2})["content"][0]["text"]
-            self.assertIn("Demo is not running; start it", text)
 
     def run_copy(self, code: str) -> str:
         """Run code with the server of the README. Return its output."""
