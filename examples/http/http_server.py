@@ -286,7 +286,6 @@ class HttpSession:
 # only a head that every parser reads in the same way is passed on to the library.
 HEAD = re.compile(rb"[A-Z]+ /[!-~]* HTTP/1\.[01]\r\n"
                   rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n){,99}\r\n")
-CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t -~]*)?\r\n")
 # The value of Origin, or "//" and the value of Host. The group is the host.
 ORIGIN = re.compile(r"(?:https?:)?//(\[[0-9a-fA-F:]*\]|[^][@:/?#]*)(?::[0-9]*)?")
 
@@ -390,38 +389,18 @@ class Handler(BaseHTTPRequestHandler):
             self.fields[name.lower()] = ", ".join(one.strip(" \t") for one in values)
 
     def read_body(self) -> bytes:
-        """Read a body with a Content-Length or in chunks.
+        """Read a body with a Content-Length.
 
-        A body with both is refused, because attackers use it to hide a request.
+        MCP clients do not need chunks. With a second way to say where a body ends,
+        attackers could hide a request. [RFC 9112 6.3] allows to refuse chunks.
         """
-        length = self.fields.get("content-length")
-        coding = self.fields.get("transfer-encoding")
-        if length is None and coding is None:
-            return b""
-        if coding is None and re.fullmatch("[0-9]{1,18}", str(length)):
-            return self.read(int(str(length)))
-        if length is None and str(coding).lower() == "chunked" and (
-                self.request_version != "HTTP/1.0"):
-            return self.read_chunks()
-        raise Refused(400, "The length of the body is not clear: send one "
-                      "Content-Length, or only Transfer-Encoding: chunked")
-
-    def read_chunks(self) -> bytes:
-        body = bytearray()
-        while True:
-            size = CHUNK_SIZE.fullmatch(self.rfile.readline(1024))
-            if size is None:
-                raise Refused(400, "A chunk does not begin with its size")
-            chunk = self.read(int(size[1], 16), len(body))
-            if self.read(2) != b"\r\n":
-                raise Refused(400, "A chunk is longer than its size, or has a trailer")
-            if not chunk:
-                return bytes(body)
-            body += chunk
-
-    def read(self, size: int, size_so_far: int = 0) -> bytes:
-        """Read exactly `size` bytes of a body that has size_so_far bytes already."""
-        if size + size_so_far > self.limits.body:
+        if "transfer-encoding" in self.fields:
+            raise Refused(411, "Send Content-Length, and not Transfer-Encoding")
+        length = self.fields.get("content-length", "0")
+        if not re.fullmatch("[0-9]{1,18}", length):
+            raise Refused(400, "Content-Length is not valid")
+        size = int(length)
+        if size > self.limits.body:
             raise Refused(413, f"The body is longer than {self.limits.body} bytes")
         data: bytes = self.rfile.read(size)
         if len(data) < size:
