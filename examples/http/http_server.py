@@ -298,6 +298,24 @@ class Refused(RpcError):
         self.status = status
 
 
+class Input(io.RawIOBase):
+    """What arrives over a connection before a deadline. Later bytes are not read."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.deadline = 0.0
+        self._connection = connection
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._connection.settimeout(max(0.001, self.deadline - time.monotonic()))
+        try:
+            return self._connection.recv_into(buffer)
+        except socket.timeout:
+            return 0
+
+
 class Handler(BaseHTTPRequestHandler):
     """Serves the requests of one connection, on its own thread."""
 
@@ -310,23 +328,25 @@ class Handler(BaseHTTPRequestHandler):
     extra_headers: dict[str, str]  # of the response
     body: bytes  # of the request, until its session has it
 
-    def handle(self) -> None:
+    def setup(self) -> None:
+        super().setup()
         self.limits = self.server.limits
-        self.connection.settimeout(self.limits.idle)
+        self.input = Input(self.connection)
+        self.rfile = io.BufferedReader(self.input)
+
+    def handle(self) -> None:
         with suppress(OSError):  # the client has closed the connection
             super().handle()
             self.connection.shutdown(socket.SHUT_WR)
             # If unread input were left, close() would reset the connection, and the
             # client could lose the end of the response.
-            self.set_deadline(DRAIN)
+            self.read_within(DRAIN)
             while self.rfile.read(1 << 16):
                 pass
 
-    def set_deadline(self, seconds: Optional[float]) -> None:
-        """Stop reading from the connection after so many seconds; None: never."""
-        deadline = None if seconds is None else time.monotonic() + seconds
-        with self.server.lock:
-            self.server.deadlines[self.connection] = deadline
+    def read_within(self, seconds: float) -> None:
+        """From now on, read what arrives within so many seconds."""
+        self.input.deadline = time.monotonic() + seconds
 
     def handle_one_request(self) -> None:
         """Serve one request.
@@ -341,18 +361,19 @@ class Handler(BaseHTTPRequestHandler):
         self.extra_headers = {}
         self.body = b""
         is_read = False
-        self.set_deadline(self.limits.idle)
+        self.read_within(self.limits.idle)
         if not self.rfile.peek(1):
             return
-        self.set_deadline(self.limits.request)
+        self.read_within(self.limits.request)
         try:
             self.read_head()
             self.check_access()
             self.body = self.read_body()
             is_read = True
-            self.set_deadline(None)
+            self.connection.settimeout(self.limits.idle)
             self.serve()
         except RpcError as error:
+            self.connection.settimeout(self.limits.idle)
             if not is_read:
                 self.close_connection = True
             status = error.status if isinstance(error, Refused) else 400
@@ -665,8 +686,7 @@ class HttpServer(ThreadingHTTPServer):
         self.workers = Workers(max(server.workers, 1))
         self.lock = threading.Lock()  # guards the tables that follow
         self.sessions: dict[str, HttpSession] = {}
-        # For each connection, when to stop reading from it.
-        self.deadlines: dict[Any, Optional[float]] = {}
+        self.connections: set[Any] = set()
         # This server reads its tools as any client does, and again when they change.
         self._tools_changed = threading.Event()
         self._reading = threading.Lock()  # guards the table that follows
@@ -719,30 +739,24 @@ class HttpServer(ThreadingHTTPServer):
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Accept a connection, unless too many are open."""
         with self.lock:
-            self.deadlines[request] = None
-            return len(self.deadlines) <= self.limits.connections
+            self.connections.add(request)
+            return len(self.connections) <= self.limits.connections
 
     def shutdown_request(self, request: Any) -> None:
         with self.lock:
-            self.deadlines.pop(request, None)
+            self.connections.discard(request)
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Stop slow requests, and end unused sessions. Called twice a second.
+        """End unused sessions. Called twice a second.
 
         A session whose share of the memory has shrunk forgets streams.
         """
-        now = time.monotonic()
         with self.lock:
-            deadlines = list(self.deadlines.items())
             sessions = list(self.sessions.values())
-        for connection, deadline in deadlines:
-            if deadline is not None and deadline < now:
-                with suppress(OSError):  # it is closed already
-                    connection.shutdown(socket.SHUT_RD)
         for session in sessions:
             session.limit_streams()
-            if session.used < now - self.limits.session:
+            if session.used < time.monotonic() - self.limits.session:
                 self.end(session)
 
     def server_close(self) -> None:

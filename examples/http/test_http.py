@@ -315,7 +315,7 @@ class HttpCase(unittest.TestCase):
 
     def cut(self) -> None:
         """Break all connections of the server, as a broken network does."""
-        for connection in tuple(self.http.deadlines):
+        for connection in tuple(self.http.connections):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
@@ -465,7 +465,7 @@ class TestTogether(HttpCase):
                     call.result(DEADLINE)
                 self.assertTrue(self.cancelled.wait(DEADLINE))
                 listener = version in LEGACY
-                self.eventually(lambda: len(self.http.deadlines) <= listener, "a connection left")
+                self.eventually(lambda: len(self.http.connections) <= listener, "a connection left")
                 self.assertEqual("3", first_text(client.call_tool("add", {"a": 1, "b": 2})))
 
     def test_the_rest_of_a_legacy_batch_is_answered_when_one_request_is_cancelled(self) -> None:
@@ -566,7 +566,7 @@ class TestStreams(HttpCase):
         self.assertIn(b"progress", data)
         response.close()
         talk.close()
-        self.eventually(lambda: not self.http.deadlines, "the server sees that it broke")
+        self.eventually(lambda: not self.http.connections, "the server sees that it broke")
         self.assertEqual(200, talk.post("tools/call", ADD)[0])
         again = self.talk()
         again.headers = talk.headers
@@ -1018,7 +1018,7 @@ class TestSecurity(HttpCase):
         with socket.create_connection(self.http.server_address[:2], DEADLINE) as sock:
             sock.sendall(spell(INIT))  # the client does not close
             self.assertTrue(sock.recv(12))
-            self.eventually(lambda: not self.http.deadlines, "a connection left")
+            self.eventually(lambda: not self.http.connections, "a connection left")
 
     def test_the_number_of_connections_is_limited(self) -> None:
         server = self.serve(LIMITS._replace(connections=2))
