@@ -1214,6 +1214,7 @@ class Connection:
 
     def __init__(self, connected: socket.socket, key: bytes, own_role: str,
                  other_role: str, seconds: float) -> None:
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         deadline = time.monotonic() + seconds
         own = secrets.token_bytes(CHALLENGE)
         connected.sendall(own)
@@ -1223,7 +1224,6 @@ class Connection:
         if not hmac.compare_digest(read_challenge(connected, deadline), expected):
             raise PermissionError("it does not have the key of its file")
         connected.settimeout(None)
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         limit: Any = struct.pack("ll", STALL_SECONDS, 0)
         if os.name == "nt":
             limit = 1000 * STALL_SECONDS

@@ -61,7 +61,10 @@ import threading
 def start(thread): raise RuntimeError("no threads here")
 threading.Thread.start = start
 """
-FULL_DISK = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
+FULL_DISK = """
+def replace(*paths): raise OSError("the disk is full")
+os.replace = replace
+"""
 OWN_TOOLS = ["status", "choose_instance"]  # of the bridge
 MODERN_RESULT = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 DISCOVERED = {**MODERN_RESULT, "supportedVersions": [MODERN], "capabilities": {"tools": {}}}
@@ -185,6 +188,14 @@ class Host(Client):
         return self.start("tools/call", {"name": tool, "arguments": arguments})
 
 
+def modern_call(tool: str, **arguments: Any) -> bytes:
+    """Return a line that calls a tool."""
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": tool, "arguments": arguments, "_meta": {
+            META + "protocolVersion": MODERN, META + "clientCapabilities": {},
+            META + "logLevel": "info"}}}).encode()
+
+
 def all_lists(client: Client) -> list[Any]:
     """Return what the application lists, without the tools of the bridge."""
     tools = [tool for tool in client.list_tools() if tool["name"] not in OWN_TOOLS]
@@ -240,9 +251,14 @@ class EmbedTest(unittest.TestCase):
         self.folder.mkdir(mode=0o700, exist_ok=True)
         file = self.folder / "fake.1-1.app.json"
         file.write_text(json.dumps({
-            "name": "fake", "pid": 1, "port": 1, "key": "00" * 32,
+            "name": "fake", "pid": os.getpid(), "port": 1, "key": "00" * 32,
             "machine": socket.gethostname(), **members}), "utf-8")
         return file
+
+    def dial(self, port: int) -> socket.socket:
+        connection = socket.create_connection(("127.0.0.1", port), DEADLINE)
+        self.addCleanup(connection.close)
+        return connection
 
     def record(self, app: Optional[App] = None) -> Json:
         """Read the discovery file of an application."""
@@ -587,10 +603,6 @@ class TestSurvives(EmbedTest):
 
     def start_bridge(self, tool: str, **arguments: Any) -> Any:
         """Be a host that has called a tool, and reads nothing so far."""
-        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-            "name": tool, "arguments": arguments, "_meta": {
-                META + "protocolVersion": MODERN, META + "clientCapabilities": {},
-                META + "logLevel": "info"}}}
         bridge = subprocess.Popen(
             self.command("mcp_app", "fake"), env=self.env, bufsize=0,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -599,31 +611,32 @@ class TestSurvives(EmbedTest):
         self.addCleanup(bridge.wait, DEADLINE)
         self.addCleanup(bridge.stdin.close)
         self.addCleanup(bridge.kill)
-        bridge.stdin.write(json.dumps(call).encode() + b"\n")
+        bridge.stdin.write(modern_call(tool, **arguments) + b"\n")
         return bridge
 
-    def stop_bridge(self, app: App) -> None:
-        """Start a bridge that stops while a tool logs a lot. Return when the tool has
+    def be_silent_bridge(self, app: App) -> None:
+        """Be a bridge that reads nothing while a tool logs a lot. Return when the tool has
         ended."""
-        bridge = self.start_bridge("chatter", times=100)
+        record = self.record()
+        bridge = mcp_app.Connection(
+            self.dial(record["port"]), bytes.fromhex(record["key"]), "bridge", "app", DEADLINE)
+        self.addCleanup(bridge.__exit__)
+        bridge.send(modern_call("chatter", times=100))
         app.expect("begun chatter")
-        bridge.send_signal(signal.SIGSTOP)
         app.say("go")
         app.expect("said chatter")
 
-    @unittest.skipIf(os.name == "nt", "Windows has no such signal")
     def test_a_bridge_that_does_not_read_does_not_stop_the_application(self) -> None:
         self.prelude = "import mcp_app; mcp_app.STALL_SECONDS = 1000"
         app = App(self)
-        self.stop_bridge(app)
+        self.be_silent_bridge(app)
         self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
 
-    @unittest.skipIf(os.name == "nt", "Windows has no such signal")
     def test_the_connection_of_a_bridge_that_does_not_read_ends(self) -> None:
         self.prelude = "import mcp_app; mcp_app.STALL_SECONDS = 1"
         app = App(self)
         other = Host(self, MODERN)
-        self.stop_bridge(app)
+        self.be_silent_bridge(app)
         self.await_rest(other)
 
     def test_a_host_that_does_not_read_does_not_stop_the_bridge(self) -> None:
@@ -648,7 +661,7 @@ class TestSurvives(EmbedTest):
         self.assertEqual("said", answer["result"]["content"][0]["text"])
         self.assertLess(messages, 200)
 
-    @unittest.skipUnless(hasattr(os, "fork"), "no fork here")
+    @unittest.skipUnless(hasattr(os, "fork"), "this system has no fork")
     def test_a_forked_child_that_exits_leaves_everything_to_its_parent(self) -> None:
         app = App(self)
         host = Host(self, MODERN)
@@ -821,7 +834,7 @@ class TestSurvives(EmbedTest):
             stdin.close()
             self.assertEqual(0, bridge.wait(DEADLINE))
 
-    @unittest.skipIf(os.name == "nt", "Windows has no signals")
+    @unittest.skipIf(os.name == "nt", "Windows sends Ctrl-C to all processes of a console")
     def test_an_interrupt_ends_the_bridge_quietly(self) -> None:
         bridge = subprocess.Popen(
             [sys.executable, BRIDGE, "fake"], env=self.env, text=True,
@@ -836,11 +849,6 @@ class TestSurvives(EmbedTest):
 
 
 class TestTrusts(EmbedTest):
-    def dial(self, port: int) -> socket.socket:
-        connection = socket.create_connection(("127.0.0.1", port), DEADLINE)
-        self.addCleanup(connection.close)
-        return connection
-
     def test_the_discovery_file_is_private_and_disappears_at_exit(self) -> None:
         app = App(self)
         self.assertEqual(["app.json"], self.files())
@@ -919,12 +927,11 @@ class TestTrusts(EmbedTest):
         process.wait(DEADLINE)
         return process.pid
 
-    @unittest.skipIf(os.name == "nt", "Windows has no such signal")
-    def test_a_stopped_process_is_named(self) -> None:
-        app = App(self)
-        app.process.send_signal(signal.SIGSTOP)
-        text = Host(self, MODERN).say("who")
-        self.assertRegex(text, f"process {app.pid} runs but does not answer")
+    def test_a_process_that_does_not_answer_is_named(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            self.write_record(port=silent.getsockname()[1])
+            text = Host(self, MODERN).say("who")
+        self.assertRegex(text, f"process {os.getpid()} runs but does not answer")
 
     def test_the_folder_and_the_names_in_it_are_named(self) -> None:
         App(self)
@@ -1007,7 +1014,7 @@ class TestTrusts(EmbedTest):
         for pid in (0, os.getpid()):
             self.assertTrue(mcp_app.is_running(pid))
 
-    @unittest.skipUnless(hasattr(os, "getuid"), "files have no owner here")
+    @unittest.skipUnless(hasattr(os, "getuid"), "this system has no user ids")
     def test_a_file_that_is_a_link_or_foreign_is_refused(self) -> None:
         file = self.write_record()
         text = "link or belongs to another user"
@@ -1020,7 +1027,7 @@ class TestTrusts(EmbedTest):
             os.chown(file, 12345, 12345)
             self.assertRegex(Host(self, MODERN).say("who"), text)
 
-    @unittest.skipUnless(hasattr(os, "getuid"), "files have no owner here")
+    @unittest.skipUnless(hasattr(os, "getuid"), "this system has no user ids")
     def test_a_folder_that_is_a_link_or_foreign_is_refused(self) -> None:
         elsewhere = self.folder.parent / "elsewhere"
         elsewhere.mkdir()
@@ -1037,7 +1044,7 @@ class TestTrusts(EmbedTest):
                 self.assertRegex(self.run_app(), f"^cannot serve: .*{text}")
                 self.assertEqual([], list(elsewhere.iterdir()))
 
-    @unittest.skipIf(os.name == "nt", "Windows has no modes")
+    @unittest.skipIf(os.name == "nt", "Windows has no modes of files")
     def test_a_folder_that_was_there_keeps_its_rights(self) -> None:
         self.folder.mkdir(mode=0o755)
         app = App(self)
@@ -1083,14 +1090,11 @@ class TestTrusts(EmbedTest):
                     if not connection.recv(64):
                         raise OSError("the application has closed it")
 
-    @unittest.skipIf(os.name == "nt", "Windows has no such limit")
     def test_if_the_disk_is_full_the_application_gets_an_exception(self) -> None:
-        """A limit of 0 bytes for each file stands for the full disk."""
         self.prelude = FULL_DISK
-        self.assertRegex(self.run_app(), "^cannot serve: .*File too large")
+        self.assertRegex(self.run_app(), "^cannot serve: the disk is full")
         self.assertEqual([], self.files())
 
-    @unittest.skipIf(os.name == "nt", "Windows has no such limit")
     def test_if_the_disk_is_full_the_bridge_works_but_forgets_the_lists(self) -> None:
         app = App(self)
         self.prelude = FULL_DISK
