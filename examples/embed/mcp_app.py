@@ -490,7 +490,7 @@ class Bridge:
         self._server.tool(annotations={"readOnlyHint": True})(self.status)
         self._server.tool(self.choose_instance)
         self._desk = self._server.connect(self._out.put, spawn)
-        if os.name == "posix":  # some hosts, such as node, make pipes non-blocking
+        if sys.platform != "win32":  # node makes the pipes of its servers non-blocking
             os.set_blocking(0, True)
             os.set_blocking(1, True)
         with open(0, "rb", closefd=False) as stdin:
