@@ -1018,14 +1018,14 @@ def read_offer(client: Client, name: str) -> Json:
 def checked(offer: Json) -> Json:
     """Return an offer. One of UNREADABLE: it lacks what the bridge uses of it."""
     info = offer["info"]
-    names = [info["name"], info["version"], info.get("title", ""), offer["instructions"]]
+    names = [info["name"], info["version"], info.get("title", ""),
+             offer["instructions"]]
     for kind in LISTS.values():
         for item in offer["lists"][kind]:
             names.append(item["name"])
-            item.get("outputSchema", {}).get("type")
+            item.get("outputSchema", {}).get("type")  # see adapted()
     if not all(isinstance(name, str) for name in names):
         raise ValueError("a name is not a string")
-    Server(info["name"], info["version"], info.get("title"))
     return offer
 
 

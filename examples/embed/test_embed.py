@@ -940,13 +940,10 @@ class TestTrusts(EmbedTest):
         self.assertRegex(text, "feak is not running.*" + re.escape(str(self.folder)))
         self.assertRegex(text, "fake, other")
 
-    def test_the_key_is_the_proof_and_not_the_name_of_the_machine(self) -> None:
+    def test_a_file_may_have_unknown_members_and_lack_others(self) -> None:
         app = App(self)
         self.change_record(app, machine="elsewhere")
         self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
-
-    def test_a_file_may_have_unknown_members_and_lack_others(self) -> None:
-        app = App(self)
         self.change_record(app, "pid", "machine", future={"a": 1})
         self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
 

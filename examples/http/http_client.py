@@ -150,9 +150,9 @@ class HttpTransport:
     One thread sends all lines, in their order. Each request has a thread that waits for
     its response. In a legacy session one more thread listens to the server.
 
-    timeout is in seconds. It holds for connecting, for sending, and for answers to
-    notifications. retry is the time in seconds before a broken stream is resumed,
-    unless the server names another time.
+    timeout is in seconds. It bounds each wait for a connection, for the network to take
+    a line, and for the next bytes of an answer to a notification. retry is the time in
+    seconds before a broken stream is resumed, unless the server names another time.
     """
 
     def __init__(self, url: str, token: Optional[str] = None, timeout: float = 10.0,

@@ -732,15 +732,6 @@ class TestStreams(HttpCase):
                 self.mcp.remove_tool("another")
                 self.assertEqual([NEWS, NEWS], methods(said(listening, 2)))
 
-    def test_a_client_of_http_1_0_gets_events_until_the_connection_ends(self) -> None:
-        """[http.sse.has-response]"""
-        self.go.set()
-        answer = self.raw(kept(spell(
-            message(7, "tools/call", modern(COUNT)), b"MCP-Protocol-Version: 2026-07-28",
-            b"Mcp-Method: tools/call", b"Mcp-Name: count", line=b"POST /mcp HTTP/1.0")))
-        self.assertNotIn(b"chunked", answer)
-        self.assertRegex(answer, rb'\ndata: \{"jsonrpc":"2.0","id":7,"result":.*\}\n\n\Z')
-
     def test_a_server_that_stops_ends_its_subscriptions_and_those_of_no_other_server(self) -> None:
         """[http.compat.shutdown-close] [http.sse.listen-no-request-scoped]
         [http.sse.listen-stream]"""
