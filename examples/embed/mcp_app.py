@@ -29,6 +29,7 @@ import argparse
 import atexit
 import functools
 import hmac
+import io
 import itertools
 import json
 import logging
@@ -39,7 +40,6 @@ import shutil
 import signal
 import socket
 import stat
-import struct
 import sys
 import tempfile
 import threading
@@ -68,7 +68,7 @@ Json = dict[str, Any]
 RunOnMain = Callable[[Callable[[], None]], Any]
 
 HANDSHAKE_SECONDS = 5.0  # that the application waits for a proof
-STALL_SECONDS = 30  # without progress of a write, after which a connection ends
+STALL_SECONDS = 30  # that the writing of a line may take; then the connection ends
 LONGEST = Bounds().line  # bytes of a line, and of what may wait for a reader
 CHALLENGE = 32  # bytes of a challenge, and of a proof
 LABEL = "mcp_app/label"  # a method: which document is open
@@ -1204,6 +1204,23 @@ class Outbox:
                 self._waiting -= len(line)
 
 
+class PatientInput(io.RawIOBase):
+    """Reads from a socket whose timeout is meant for writing."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self.ended = False
+        self._socket = connected
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.ended:
+            with suppress(socket.timeout):
+                return self._socket.recv_into(buffer)
+        return 0
+
+
 class Connection:
     """A socket, over which lines go after both sides have proved that they have a key.
 
@@ -1223,13 +1240,10 @@ class Connection:
         expected = proof(key, other_role, other, own)
         if not hmac.compare_digest(read_challenge(connected, deadline), expected):
             raise PermissionError("it does not have the key of its file")
-        connected.settimeout(None)
-        limit: Any = struct.pack("ll", STALL_SECONDS, 0)
-        if os.name == "nt":
-            limit = 1000 * STALL_SECONDS
-        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        connected.settimeout(STALL_SECONDS)
         self._socket = connected
-        self._file = connected.makefile("rb")
+        self._input = PatientInput(connected)
+        self._file = io.BufferedReader(self._input)
         self._outbox = Outbox(self._write)
         self.send = self._outbox.put
 
@@ -1254,7 +1268,9 @@ class Connection:
         return lines_of(self._file)
 
     def end(self) -> None:
-        """Wake the threads that use the connection: they find that it has ended."""
+        """Wake the threads that use the connection: they find that it has ended. On
+        Windows, shutdown() does not wake a reader, which sees it after its timeout."""
+        self._input.ended = True
         with suppress(OSError):  # it has ended already
             self._socket.shutdown(socket.SHUT_RDWR)
 
