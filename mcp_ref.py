@@ -3067,6 +3067,9 @@ class Check:
                     yield f"{path}: {word} is {argument!r:.200}, got {shortened(value)}"
             elif word in COMBINATIONS:
                 yield from self._combine(word, argument, value, path)
+            elif word == "if":
+                branch = "then" if self.fits(value, argument) else "else"
+                yield from self.faults(value, schema.get(branch, True), path)
         if kind == "object":
             yield from self._object(value, schema, path)
         elif kind == "array":
@@ -3307,7 +3310,7 @@ TESTS: dict[str, tuple[Sequence[str], Callable[[Any, Any], bool]]] = {
     "maxProperties": (["object"], has_at_most)}
 
 # Keywords whose argument is a schema, a list of schemas, or an object with schemas.
-WITH_SCHEMA = ("items", "additionalProperties", "not")
+WITH_SCHEMA = ("items", "additionalProperties", "not", "if", "then", "else")
 WITH_SCHEMAS = ("allOf", "anyOf", "oneOf")
 WITH_NAMED_SCHEMAS = ("properties", "$defs", "definitions")
 COMBINATIONS = {"$ref", "allOf", "anyOf", "oneOf", "not"}
@@ -3315,7 +3318,7 @@ COMBINATIONS = {"$ref", "allOf", "anyOf", "oneOf", "not"}
 # module does without them.
 UNSUPPORTED = (
     "patternProperties", "propertyNames", "dependentRequired", "dependentSchemas",
-    "contains", "prefixItems", "unevaluatedProperties", "unevaluatedItems", "if",
+    "contains", "prefixItems", "unevaluatedProperties", "unevaluatedItems",
     "$dynamicRef", "$recursiveRef")
 # The schemas of the arguments of keywords. Unknown keywords have no effect.
 ARGUMENTS: dict[str, Any] = {

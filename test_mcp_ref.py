@@ -4124,6 +4124,8 @@ SCHEMAS: List[Tuple[Any, ...]] = [
                                     "additionalProperties": False}, [{}], [{"a": 1}], ".a: b c"),
     ("$ref: keywords beside it count", {"$ref": "#/$defs/a", "minimum": 2, "$defs": {
         "a": {"type": "integer"}}}, [2], [1, "a"], ": integer string"),
+    ("if", {"if": {"minimum": 3}, "then": {"multipleOf": 2}, "else": {"const": 1}},
+     [4, 1, 1.0], [5, 2], ": 1 2"), ("if: without then", {"if": {}, "else": False}, [1], []),
     ("$ref: recursion", {"items": {"$ref": "#"}, "maxItems": 1}, [[], [[[]]]], [[[1, 2]]], "[0]: "),
     ("$ref: an index", {"$ref": "#/allOf/1", "allOf": [{}, {"minimum": 2}]}, [2], [1]),
     ("$ref: escapes, UTF-8, and the old name of $defs", {"$ref": "#/definitions/a~1b~0c%25%C3%A9",
@@ -4138,7 +4140,7 @@ SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the keyword in
     }.items() for it in arguments],
     *[(NotImplementedError, {word: it}, word) for word, arguments in {
         # They would restrict values, but are so rare that the module does without them.
-        "prefixItems": [[{}]], "contains": [{}], "patternProperties": [{"^n": {}}], "if": [{}],
+        "prefixItems": [[{}]], "contains": [{}], "patternProperties": [{"^n": {}}],
         "propertyNames": [{}], "dependentRequired": [{"a": ["b"]}], "dependentSchemas": [{}],
         "unevaluatedProperties": [False], "unevaluatedItems": [False], "$dynamicRef": ["#a"],
         "pattern": ["(", "a{2,1}"], "$ref": ["https://a.example/b", "b.json#/a"],
