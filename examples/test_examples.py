@@ -259,7 +259,7 @@ class TestDemo(unittest.TestCase):
         for words in ("The server has the tools echo, add, place, fail and shout",
                       "The client calls the tool no_such_tool. No tool has this name.",
                       "The server refuses the request with error -32602.",
-                      "No conversation in this version: unknown method",
+                      "No conversation in this revision: unknown method",
                       "2026-07-28 (modern): there was no conversation."):
             self.assertIn(words, printed)
 
@@ -323,7 +323,7 @@ for line in sys.stdin:
         index, batches, summary = self.walk("3\n", "\n")
         self.assertIn("The parts of this tour:", index)
         self.assertNotIn("===", index)
-        self.assertEqual(["=== 2025-03-26 (legacy): the only version with batches ==="],
+        self.assertEqual(["=== 2025-03-26 (legacy): the only revision with batches ==="],
                          re.findall("=== .* ===", batches))
         self.assertEqual(["=== Summary ==="], re.findall("=== .* ===", summary))
         for end in ("q\n", "\x04"):  # Ctrl-D
