@@ -22,7 +22,7 @@ check: $(TOOLS)  ## types, lint, branch coverage, the official schemas
 	MYPYPATH=.:examples:examples/embed:examples/http:examples/tools $(TOOLS)/bin/mypy --strict --python-version 3.9 \
 		--follow-imports=silent \
 		mcp_ref.py examples/*.py examples/embed/*.py examples/http/http_*.py examples/tools/wiretap.py examples/tools/cli.py examples/tools/hosts.py examples/tools/every_hint.py \
-		examples/tools/judge*.py examples/tools/line_checker.py examples/tools/faulty_server.py \
+		examples/tools/judge*.py examples/tools/common.py examples/tools/line_checker.py examples/tools/faulty_server.py \
 		examples/steps/[1-8]_*.py examples/steps/appendix_batches.py
 	for platform in win32 darwin; do \
 		$(TOOLS)/bin/mypy --strict --python-version 3.9 --platform $$platform mcp_ref.py || exit 1; done

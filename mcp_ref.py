@@ -335,20 +335,23 @@ def encode(message: Any) -> bytes:
     return line.encode("ascii")
 
 
+# Members of params that repeat what the other side has sent.
 ECHOED = ("requestId", "progressToken", "cursor", "requestState")
 
 
-def without_halves(value: Any, echoed: Sequence[str] = ECHOED) -> Any:
-    """Replace each half of a surrogate pair, except in what the other side has sent."""
+def without_halves(value: Any, kept: Sequence[str] = ()) -> Any:
+    """Replace each half of a surrogate pair, except in the members that are kept."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, (list, tuple)):
-        return [without_halves(item, echoed) for item in value]
+        return [without_halves(item, kept) for item in value]
     if not isinstance(value, dict):
         return value
     copy = {}
     for name, item in value.items():
-        copy[without_halves(name)] = item if name in echoed else without_halves(item)
+        if name not in kept:
+            item = without_halves(item, ECHOED if name == "params" else ())
+        copy[without_halves(name)] = item
     return copy
 
 
@@ -670,14 +673,31 @@ def wait_until(condition: Callable[[], bool], timeout: float = float("inf")) -> 
     return True
 
 
-def acquire(lock: threading.Lock, timeout: float) -> bool:
-    """Acquire a lock within timeout seconds, and tell whether that succeeded.
+class Deadline:
+    """The time at which a wait ends. Progress puts it off, if max_timeout is given."""
 
-    Ctrl-C does not end the wait for a lock on Windows before Python 3.14, nor elsewhere
-    if another thread gets the signal. So each wait is short.
-    """
-    pause = min(max(timeout, 0), 0.1)
-    return wait_until(lambda: lock.acquire(timeout=pause), timeout)
+    def __init__(self, timeout: float | None, max_timeout: float | None = None) -> None:
+        begin = time.monotonic()
+        self._timeout = float("inf") if timeout is None else timeout
+        self._latest = begin + (self._timeout if max_timeout is None else max_timeout)
+        self._end = min(begin + self._timeout, self._latest)
+
+    def put_off(self) -> None:
+        """Start the timeout anew, because there was progress."""
+        self._end = min(time.monotonic() + self._timeout, self._latest)
+
+    def acquire(self, lock: threading.Lock) -> bool:
+        """Acquire a lock, and tell whether that succeeded in time.
+
+        Ctrl-C does not end the wait for a lock on Windows before Python 3.14, nor
+        elsewhere if another thread gets the signal. So each wait is short.
+        """
+        while True:
+            left = self._end - time.monotonic()
+            if lock.acquire(timeout=min(max(left, 0), 0.1)):
+                return True
+            if left <= 0:
+                return False
 
 
 class LineWriter:
@@ -1184,16 +1204,16 @@ class PendingRequest:
         self._is_finished = True
         self._gate.release()
 
-    def wait(self, timeout: float | None = None) -> bool:
+    def wait(self, timeout: float | Deadline | None = None) -> bool:
         """Wait up to timeout seconds, and tell whether the request is finished."""
-        if timeout is None:
-            timeout = float("inf")
         if not self._is_finished:  # and Ctrl-C cannot harm after that
-            if acquire(self._gate, timeout):
+            if not isinstance(timeout, Deadline):
+                timeout = Deadline(timeout)
+            if timeout.acquire(self._gate):
                 self._gate.release()
         return self._is_finished
 
-    def result(self, timeout: float | None = None) -> Any:
+    def result(self, timeout: float | Deadline | None = None) -> Any:
         """Return the result. After timeout seconds without one, cancel the request.
 
         Raises RpcError as the other side sent it, ValueError if the response is
@@ -1282,14 +1302,8 @@ class ServerSession(McpPeer):
         very next line. Only a request that runs code of the author needs a job.
         """
         method = request.method
-        params = {} if request.params is None else request.params
-        if type(params) is not dict:
-            raise RpcError(INVALID_PARAMS, "params is not an object")
-        if None in params.values():  # null stands for a member that is absent
-            params = present(**params)
-        meta = params.pop("_meta", {})
-        if type(meta) is not dict:
-            raise RpcError(INVALID_PARAMS, "params._meta is not an object")
+        params = object_in(request.params, "params")
+        meta = object_in(params.pop("_meta", None), "params._meta")
         route = self.server.routes.get(method)
         if route is not None and route.rules.capability not in self.server.capabilities:
             route = None
@@ -1367,7 +1381,7 @@ class ServerSession(McpPeer):
             raise RpcError(TOO_MANY, "Too many subscriptions")
 
     def publish(self, method: str, params: Json) -> None:
-        """Notify the client of a change, if it wants to hear of it. This does not block.
+        """Notify the client of a change, if it wants to hear of it. This never blocks.
 
         params has the uri of a resource that has changed; for a list it is empty.
         """
@@ -1402,6 +1416,16 @@ class ServerSession(McpPeer):
             self.respond(request, {"resultType": "complete", "_meta": {
                 META_SUBSCRIPTION: rid, META_SERVER: self.server.info}})
         super().close(why)
+
+
+def object_in(value: Any, name: str) -> Json:
+    """Return an object without the members that are null: null stands for a member, or
+    for an object, that is absent. RpcError: the value is not an object."""
+    if value is None:
+        return {}
+    if type(value) is not dict:
+        raise RpcError(INVALID_PARAMS, f"{name} is not an object")
+    return present(**value) if None in value.values() else value
 
 
 def run_modern(context: Context) -> Json:
@@ -1479,13 +1503,14 @@ class Function:
                 raise TypeError(f"{where}: the parameter {name} has no hint; write "
                                 f"{name}: Context, and it gets the request")
         required = [name for name in hints if name not in signature.defaults]
-        schema, self._cast = describe_object(hints, signature.defaults, where, required)
+        schema, self._cast = describe_object(
+            hints, signature.defaults, where, required, signature.scope)
         for name in docs.keys() & hints.keys():
             schema["properties"][name].setdefault("description", docs[name])
         examine(input_schema or schema, f"{where}, input schema")
         self.input_schema = Schema(input_schema or schema)
         if output_schema is None:
-            output_schema = describe_result(signature.result, where)
+            output_schema = describe_result(signature.result, where, signature.scope)
         self.output_schema: Schema | None = None
         if output_schema is not None:
             examine(output_schema, f"{where}, output schema")
@@ -1661,23 +1686,10 @@ def listed_definition(row: Revision, kind: str, one: Registration) -> Json:
     known = row.known_members(kind, one.definition)
     schema = one.function.output_schema
     if row.structured == (dict,) and schema is not None and schema.wraps:
-        known["outputSchema"] = shape("result", result=moved(schema.schema))
+        string = json.dumps(schema.schema)  # its references move along
+        known["outputSchema"] = shape("result", result=json.loads(
+            string.replace('"$ref": "#', '"$ref": "#/properties/result')))
     return known
-
-
-def moved(part: Any) -> Any:
-    """Return a schema whose references point to its new place, {"result": ...}."""
-    if isinstance(part, list):
-        return [moved(one) for one in part]
-    if not isinstance(part, dict):
-        return part
-    copy = {}
-    for word, argument in part.items():
-        if word == "$ref" and isinstance(argument, str):
-            copy[word] = "#/properties/result" + argument[1:]
-        else:  # enum and const hold data
-            copy[word] = argument if word in ("enum", "const") else moved(argument)
-    return copy
 
 
 # --- The context of a request, and asking ---------------------------------------------
@@ -1723,10 +1735,11 @@ INPUT_METHODS = {
             url={"type": "string", "pattern": ABSOLUTE_URI},
             requestedSchema=shape(  # a form is flat; an array is a choice of values
                 "type properties", type={"const": "object"}, properties={
-                    "type": "object", "additionalProperties": shape(
-                        "type", items={"anyOf": [shape("enum"), shape("anyOf")]}, type={
-                            "enum": ["string", "number", "integer", "boolean",
-                                     "array"]})})),
+                    "type": "object", "additionalProperties": {"anyOf": [
+                        shape("type", type={
+                            "enum": ["string", "number", "integer", "boolean"]}),
+                        shape("type items", type={"const": "array"}, items={
+                            "anyOf": [shape("enum"), shape("anyOf")]})]}})),
         result=shape("action", action={"enum": ["accept", "decline", "cancel"]},
                      content={"type": ["object", "null"]}))}
 
@@ -2199,7 +2212,8 @@ def leads_out(name: str) -> bool:
     """Tell whether a name from a URI, used as the name of a file, would lead out of the
     folder of these files: "..", "a/b", "C:x". [2025-11-25 server/resources]"""
     if sys.platform == "win32" and re.match(
-            r"(?i).*:|(con|prn|aux|nul|com.|lpt.|conin\$|conout\$) *(\.|$)", name):
+            r"(?i).*(:|[. ]$)|(con|prn|aux|nul|(com|lpt)[\d\xb9\xb2\xb3]|con(in|out)\$)"
+            r" *(\.|$)", name):
         return True  # a device, such as "NUL.txt", or a stream of a file
     return re.search(r"[/\\\0]|^\.\.?$|^[A-Za-z]:", name) is not None
 
@@ -2650,25 +2664,24 @@ class Pool:
         self._limit = limit
         self._lock = threading.Lock()  # guards the two below
         self._queue: collections.deque[Run] = collections.deque()
-        self._running = 0  # threads that run jobs; in a ReadingPool, see there
+        self.running = 0  # threads that run jobs; in a ReadingPool, see there
 
     def start(self, job: Run) -> None:
         """Run a job on another thread, as soon as fewer than `limit` are running."""
         with self._lock:
             self._queue.append(job)
-            if self._running < self._limit:
+            if self.running < self._limit:
                 spawn(self._run_queue)  # it waits for the lock
-                self._running += 1
+                self.running += 1
 
     def _run_queue(self) -> None:
-        """Run jobs of the queue until it is empty. _running counts this thread already.
-        """
+        """Run jobs of the queue until it is empty. `running` counts this thread."""
         while True:
             with self._lock:
-                # In a ReadingPool, _running may exceed the limit (see _take_over()). In
-                # that case this thread ends, although jobs wait.
-                if not self._queue or self._running > self._limit:
-                    self._running -= 1
+                # In a ReadingPool, `running` may exceed the limit (see _take_over()).
+                # In that case this thread ends, although jobs wait.
+                if not self._queue or self.running > self._limit:
+                    self.running -= 1
                     return
                 job = self._queue.popleft()
             job()
@@ -2691,7 +2704,7 @@ class ReadingPool(Pool):
     now the reader. When the slow job is done, its thread finds that another thread has
     the turn. Then it runs the queue, and ends.
 
-    _running counts the threads that have lost the turn, and those that run the queue.
+    `running` counts the threads that have lost the turn, and those that run the queue.
     The reader is not counted, even while it runs the job of its line.
     """
 
@@ -2711,7 +2724,7 @@ class ReadingPool(Pool):
         if peer.closed is not None:
             # Jobs that need the other side fail now. Let them log that. If a thread
             # logs while Python ends, Python may abort.
-            wait_until(lambda: self._running == 0, LAST_WORDS)
+            wait_until(lambda: self.running == 0, LAST_WORDS)
 
     def _next_job(self, peer: Peer, lines: Iterator[bytes]) -> Run | None:
         """Read a line, and return what has to run for it; None at the end of the input.
@@ -2725,9 +2738,9 @@ class ReadingPool(Pool):
         if request is None:
             return peer.writer.flush
         job = partial(peer.run, request)
-        # Only a thread that takes the turn increases _running here, and this thread has
-        # the turn. So the pool does not become full after this look.
-        if self._running < self._limit:
+        # Only a thread that takes the turn increases `running` here, and this thread
+        # has the turn. So the pool does not become full after this look.
+        if self.running < self._limit:
             return job
         self.start(job)
         return peer.writer.flush
@@ -2786,7 +2799,7 @@ class ReadingPool(Pool):
                 return  # the job has ended meanwhile, and its thread reads on
             # The thread of the slow job is not the reader any more, so count it. It
             # needs the lock to end, so it cannot end before this line.
-            self._running += 1
+            self.running += 1
         self._read(peer, lines)
 
 
@@ -2850,8 +2863,9 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
         if not signals:
             raise
     finally:
-        if signals:
+        if signals:  # the handlers stay, as something may hang from here on, too
             finish(peer, LAST_WORDS)
+            replaced.clear()
         for number, handler in replaced.items():
             signal.signal(number, handler)
         if peer.writer.is_done() and not peer.unanswered():
@@ -2911,20 +2925,23 @@ class StandardStreams:
         self._is_taken = True
         self._process = os.getpid()
         self.stdin = os.dup(0)
+        # On Windows, dup2() waits while a thread reads the descriptor that it copies.
+        self._unread_stdin = os.dup(0)
         self._stdout = os.dup(1)
         if sys.platform == "win32":
             import msvcrt
 
             msvcrt.setmode(self.stdin, os.O_BINARY)
             msvcrt.setmode(self._stdout, os.O_BINARY)
-        os.dup2(null, 0)
-        os.dup2(2, 1)
         self._null = null
         # Text that stderr cannot express must not fail a tool that prints it.
         self._errors = getattr(sys.stdout, "errors", None)
         self._set_errors("backslashreplace")
+        os.dup2(null, 0)
+        os.dup2(2, 1)
 
     def _set_errors(self, errors: str | None) -> None:
+        """Do this while descriptor 1 is the real stdout, as it may be a file."""
         stdout = sys.stdout  # a tool may have replaced or closed it
         if isinstance(stdout, io.TextIOWrapper) and not stdout.closed:
             stdout.reconfigure(errors=errors)
@@ -2945,10 +2962,11 @@ class StandardStreams:
                 print(end="", flush=True)  # sys.stdout may be None
             except (OSError, ValueError):  # of stderr; or a tool has closed stdout
                 pass
-        self._set_errors(self._errors)
         os.close(self._null)
-        os.dup2(self.stdin, 0)
+        os.dup2(self._unread_stdin, 0)
+        os.close(self._unread_stdin)
         os.dup2(self._stdout, 1)
+        self._set_errors(self._errors)
         self._is_taken = False
         os.close(self._stdout)  # stdin stays open, as a thread may still be reading it
 
@@ -3383,12 +3401,13 @@ def unchanged(value: Any) -> Any:
     return value
 
 
-def describe(hint: Any, where: str) -> tuple[Json, Cast]:
+def describe(hint: Any, where: str, scope: Json | None = None) -> tuple[Json, Cast]:
     """Return the schema of a hint, and the function that casts its values. TypeError
-    means that JSON cannot express the hint; it begins with `where`."""
+    means that JSON cannot express the hint; it begins with `where`. `scope` has the
+    global names of the function that has the hint."""
     for name in ("__supertype__", "__value__"):  # of NewType, and of `type X = ...`
         if hasattr(hint, name):
-            return describe(getattr(hint, name), where)
+            return describe(getattr(hint, name), where, scope)
     args = typing.get_args(hint)
     origin = typing.get_origin(hint) or hint
     if hint is Any:
@@ -3398,7 +3417,7 @@ def describe(hint: Any, where: str) -> tuple[Json, Cast]:
     if hint in (str, bool, float, type(None)):
         return {"type": TYPES[hint]}, unchanged
     if hasattr(hint, "__metadata__"):  # Annotated
-        schema, cast = describe(hint.__origin__, where)
+        schema, cast = describe(hint.__origin__, where, scope)
         for note in hint.__metadata__:
             if isinstance(note, dict):
                 schema.update(note)
@@ -3410,19 +3429,19 @@ def describe(hint: Any, where: str) -> tuple[Json, Cast]:
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return describe_choices([member.value for member in hint]), hint
     if origin is list or (origin is tuple and args[1:] == (...,)):
-        schema, cast = describe(args[0] if args else Any, where)
+        schema, cast = describe(args[0] if args else Any, where, scope)
         return {"type": "array", "items": schema}, (
             lambda value: origin(map(cast, value)))
     if origin is dict and (not args or args[0] is str):
-        schema, cast = describe(args[1] if args else Any, where)
+        schema, cast = describe(args[1] if args else Any, where, scope)
         return {"type": "object", **present(additionalProperties=schema or None)}, (
             lambda value: {name: cast(item) for name, item in value.items()})
     if is_union(hint):
-        return describe_union(args, where)
+        return describe_union(args, where, scope)
     if hasattr(hint, "__required_keys__"):
-        return describe_typed_dict(hint, where)
+        return describe_typed_dict(hint, where, scope)
     if hasattr(hint, "__dataclass_fields__"):
-        return describe_dataclass(hint, where)
+        return describe_dataclass(hint, where, scope)
     row = row_of(hint)
     if row is not None:
         return dict(row.schema), partial(row.from_json, hint)
@@ -3436,9 +3455,10 @@ def is_union(hint: Any) -> bool:
     return typing.get_origin(hint) is Union or type(hint).__name__ == "UnionType"
 
 
-def describe_typed_dict(hint: Any, where: str) -> tuple[Json, Cast]:
+def describe_typed_dict(hint: Any, where: str, scope: Json | None,
+                        ) -> tuple[Json, Cast]:
     required = []
-    hints = resolved_hints(hint, where)
+    hints = resolved_hints(hint, where, scope)
     for name, member in hints.items():
         # Since Python 3.11, a hint may be Required[X] or NotRequired[X]. If hints are
         # text, __required_keys__ does not know that.
@@ -3447,13 +3467,14 @@ def describe_typed_dict(hint: Any, where: str) -> tuple[Json, Cast]:
             hints[name] = typing.get_args(member)[0]
         if mark == "Required" or (mark is None and name in hint.__required_keys__):
             required.append(name)
-    return describe_object(hints, {}, where, required)
+    return describe_object(hints, {}, where, required, scope)
 
 
-def describe_dataclass(hint: Any, where: str) -> tuple[Json, Cast]:
+def describe_dataclass(hint: Any, where: str, scope: Json | None,
+                       ) -> tuple[Json, Cast]:
     import dataclasses  # 15 ms; if a hint is a dataclass, it is imported already
 
-    hints = resolved_hints(hint, where)
+    hints = resolved_hints(hint, where, scope)
     fields = {field.name: field for field in dataclasses.fields(hint)}
     required = []
     defaults = {}
@@ -3463,7 +3484,7 @@ def describe_dataclass(hint: Any, where: str) -> tuple[Json, Cast]:
         elif field.init and field.default_factory is dataclasses.MISSING:
             required.append(name)
     schema, cast = describe_object(
-        {name: hints[name] for name in fields}, defaults, where, required)
+        {name: hints[name] for name in fields}, defaults, where, required, scope)
     # A field with init=False is computed by the class itself.
     return schema, lambda value: hint(**{
         name: item for name, item in cast(value).items() if fields[name].init})
@@ -3477,9 +3498,10 @@ def describe_choices(values: Sequence[Any]) -> Json:
     return schema
 
 
-def describe_union(hints: Sequence[Any], where: str) -> tuple[Json, Cast]:
+def describe_union(hints: Sequence[Any], where: str, scope: Json | None,
+                   ) -> tuple[Json, Cast]:
     """Describe Optional or Union. The first alternative that fits decides the cast."""
-    parts = [describe(hint, where) for hint in hints]
+    parts = [describe(hint, where, scope) for hint in hints]
     if len(parts) == 1:
         return parts[0]
 
@@ -3496,7 +3518,8 @@ def describe_union(hints: Sequence[Any], where: str) -> tuple[Json, Cast]:
 
 
 def describe_object(hints: Json, defaults: Json, where: str,
-                    required: Iterable[str]) -> tuple[Json, Cast]:
+                    required: Iterable[str], scope: Json | None,
+                    ) -> tuple[Json, Cast]:
     """Describe an object with named members: the parameters of a function, the fields
     of a dataclass, or the keys of a TypedDict."""
     properties = {}
@@ -3508,7 +3531,7 @@ def describe_object(hints: Json, defaults: Json, where: str,
             # null means the same as no argument, and some hosts refuse null in schemas.
             hint = Union[tuple(one for one in typing.get_args(hint)
                                if one is not type(None))]
-        properties[name], casts[name] = describe(hint, place)
+        properties[name], casts[name] = describe(hint, place, scope)
         if default is not None:
             properties[name]["default"] = to_plain(default)
             try:
@@ -3533,11 +3556,11 @@ def describe_object(hints: Json, defaults: Json, where: str,
     return schema, cast_members
 
 
-def describe_result(hint: Any, where: str) -> Json | None:
+def describe_result(hint: Any, where: str, scope: Json) -> Json | None:
     """Return the output schema for the hint of a result. A hint that says too little
     has none, and neither has a str, which is text for the model."""
     try:
-        schema, _ = describe(hint, f"{where}.return")
+        schema, _ = describe(hint, f"{where}.return", scope)
     except TypeError:  # a Result, bytes, a type of another library
         return None
     says_enough = schema not in ({}, {"type": "object"}) and (
@@ -3579,6 +3602,7 @@ class Signature(NamedTuple):
     hints: Json  # by parameter
     defaults: Json  # by parameter
     result: Any  # the hint of the result
+    scope: Json  # the global names of the function
 
 
 def signature_of(function: Any, where: str) -> Signature:
@@ -3605,15 +3629,21 @@ def signature_of(function: Any, where: str) -> Signature:
     by_position = reversed(names[:code.co_argcount])
     defaults = dict(zip(by_position, reversed(function.__defaults__ or ())))
     defaults.update(function.__kwdefaults__ or {})
-    hints = resolved_hints(function, where)
+    hints = resolved_hints(function, where, None)
     members = {name: hints.get(name, Any) for name in names[is_method:]}
-    return Signature(members, defaults, hints.get("return", Any))
+    return Signature(
+        members, defaults, hints.get("return", Any), function.__globals__)
 
 
-def resolved_hints(owner: Any, where: str) -> Json:
-    """Return the hints of a function or a class. Those that are text are evaluated."""
+def resolved_hints(owner: Any, where: str, scope: Json | None) -> Json:
+    """Return the hints of a function or a class. Those that are text are evaluated, if
+    necessary with the names in `scope`: a script that an editor runs with exec() is not
+    the module that its classes name."""
     try:
-        return typing.get_type_hints(owner, include_extras=True)
+        try:
+            return typing.get_type_hints(owner, include_extras=True)
+        except NameError:
+            return typing.get_type_hints(owner, None, scope, include_extras=True)
     except Exception as error:  # the text may be any Python expression
         raise TypeError(f"{where}: a hint cannot be resolved: {error}; use types that "
                         "are defined at the top level of the module") from None
@@ -3860,14 +3890,14 @@ class Client:
         token = next(self._tokens)
         if on_progress is not None or max_timeout is not None:
             params["_meta"] = {**(meta or {}), "progressToken": token}
-            session.listen(token, on_progress, deadline)
+            session.listeners[token] = on_progress, deadline
         try:
             result = self._result_of(
                 session, session.request("tools/call", params), deadline)
             if on_progress is not None:
                 session.catch_up(deadline)
         finally:
-            session.forget(token)
+            session.listeners.pop(token, None)
         schema = self._output_schemas.get(name, True)
         if not result.get("isError"):
             fault = None
@@ -3998,7 +4028,7 @@ class Client:
         rounds = 0
         inputs = 0
         while True:
-            result: Json = deadline.result_of(pending)
+            result: Json = pending.result(deadline)
             check_shape(result, RESULT_SHAPE, method)
             if not session.row.modern or result.get("resultType") != "input_required":
                 return result
@@ -4038,34 +4068,6 @@ class Client:
             cursors.add(cursor)
             params = {"cursor": cursor}
         raise ValueError(f"{method}: the server sends more than {PAGE_LIMIT} pages")
-
-
-class Deadline:
-    """The time at which a call ends. Progress puts it off, if max_timeout is given."""
-
-    def __init__(self, timeout: float, max_timeout: float | None = None) -> None:
-        begin = time.monotonic()
-        self._timeout = timeout
-        self._latest = begin + (timeout if max_timeout is None else max_timeout)
-        self._end = min(begin + timeout, self._latest)
-
-    def left(self) -> float:
-        """Return the seconds that are left, at least 0."""
-        return max(self._end - time.monotonic(), 0)
-
-    def put_off(self) -> None:
-        """Start the timeout anew, because there was progress."""
-        self._end = min(time.monotonic() + self._timeout, self._latest)
-
-    def result_of(self, pending: PendingRequest) -> Any:
-        """Wait for a result. Raises what PendingRequest.result() raises."""
-        try:
-            while self.left() > 0 and not pending.wait(self.left()):
-                pass  # there may have been progress
-        except BaseException:  # Ctrl-C
-            pending.cancel("interrupted")
-            raise
-        return pending.result(0)
 
 
 class Answers:
@@ -4134,7 +4136,7 @@ class Answers:
             done.release()
 
         spawn(run)
-        if not acquire(done, deadline.left()):
+        if not deadline.acquire(done):
             raise RequestTimeout("the input took too long")
         if isinstance(outcomes[0], BaseException):
             raise outcomes[0]
@@ -4181,7 +4183,7 @@ class ClientSession(McpPeer):
         self._callbacks = Pool(1)
         self._waiting = 0  # bytes of the notifications that wait for a callback
         self._caller: int | None = None  # the thread that is running a callback
-        self._listeners: dict[Any, tuple[Any, Deadline]] = {}  # by progress token
+        self.listeners: dict[int, tuple[Code | None, Deadline]] = {}  # by token
 
     def receive(self, line: bytes, send: Send | None = None) -> None:
         if self.closed is None:  # after that, nothing of the server is heard
@@ -4265,23 +4267,13 @@ class ClientSession(McpPeer):
         named: Any = params if isinstance(params, dict) else {}
         if method == "notifications/progress" and "progress" in named:
             token = named.get("progressToken")
-            with self._lock:
-                known = self._listeners.get(token) if type(token) is int else None
+            known = self.listeners.get(token) if type(token) is int else None
             if known is not None:
                 on_progress, deadline = known
                 deadline.put_off()
                 self._call_soon(on_progress, named["progress"], named.get("total"),
                                 named.get("message"))
         self._call_soon(self._client.on_notification, method, named)
-
-    def listen(self, token: int, on_progress: Code | None, deadline: Deadline) -> None:
-        """Let progress with a token go to on_progress, and put off a deadline."""
-        with self._lock:
-            self._listeners[token] = (on_progress, deadline)
-
-    def forget(self, token: int) -> None:
-        with self._lock:
-            self._listeners.pop(token, None)
 
     def catch_up(self, deadline: Deadline) -> None:
         """Wait until the callbacks for all that has arrived have returned. A callback
@@ -4290,7 +4282,7 @@ class ClientSession(McpPeer):
             done = threading.Lock()
             done.acquire()
             self._callbacks.start(done.release)
-            acquire(done, deadline.left())
+            deadline.acquire(done)
 
     def _call_soon(self, callback: Code | None, *args: Any) -> None:
         if callback is None:
@@ -4417,8 +4409,8 @@ class InProcess:
         self._session: ServerSession | None = None
 
     def open(self, on_line: Send, on_close: OnClose) -> None:
-        pool = Pool(max(self._server.workers, 1))
-        self._session = self._server.connect(on_line, pool.start)
+        self._pool = Pool(max(self._server.workers, 1))
+        self._session = self._server.connect(on_line, self._pool.start)
 
     def would_block(self, line: bytes) -> bool:
         return False
@@ -4430,6 +4422,8 @@ class InProcess:
     def close(self) -> None:
         if self._session is not None:
             self._session.close()
+            # A job logs its failure after its response. A test may look for that.
+            wait_until(lambda: self._pool.running == 0, LAST_WORDS)
 
 
 class ChildProcess:
@@ -4463,7 +4457,7 @@ class ChildProcess:
             words[0] = shutil.which(words[0]) or words[0]
             options["creationflags"] = subprocess.CREATE_NO_WINDOW  # no console appears
             # Few programs start without this variable.
-            if self.env and "SYSTEMROOT" not in map(str.upper, self.env):
+            if self.env is not None and "SYSTEMROOT" not in map(str.upper, self.env):
                 root = os.environ.get("SYSTEMROOT", "")
                 options["env"] = {**self.env, "SYSTEMROOT": root}
         self._writing = threading.Lock()  # a writer to the last process may still wait

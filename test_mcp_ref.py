@@ -1127,7 +1127,6 @@ def execute(code: str, context: Context) -> str:
 """
 PROCESS_HERE = "os.write(2, b'here\\n'); "  # code for the tool
 PROCESS_STUCK = PROCESS_HERE + "threading.Event().wait()"
-PROCESS_HANG = "(os.write(2, b'here\\n'), threading.Event().wait())"  # the same, an expression
 PROCESS_HOLD = PROCESS_HERE + "os.read(GATE, 1)"  # waits until the test closes gate
 # On Windows, another process cannot send a signal that a handler gets. With this code, the process
 # sends one to itself for each byte that the test writes to gate.
@@ -1498,15 +1497,16 @@ SERVERS["plain"] = lambda: types.SimpleNamespace(  # type: ignore[assignment, re
 
 
 @plays(r"""
-# In the legacy revisions both ends send requests. Each end numbers its own requests.
-== Client and server may use the same ids, because each of them numbers its own requests  OURS
-   2025-06-18+ legacy offers
-> {"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"ask","arguments":{"text":"?"}}}
-< {"jsonrpc":"2.0","id":"$a","method":"elicitation/create","params":"..."}
-> {"jsonrpc":"2.0","id":"$a","method":"ping"}
-< {"jsonrpc":"2.0","id":"$a","result":{}}
-> {"jsonrpc":"2.0","id":"$a","result":{"action":"accept","content":{"name":"Ada"}}}
-< {"jsonrpc":"2.0","id":"x","result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
+# Responses may arrive in any order. The id tells to which request a response belongs.
+== A slow request does not delay other requests, and no other request may use its id  OURS
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
+> {"jsonrpc":"2.0","id":"1","method":"tools/call","params":{"name":"echo","arguments":{"text":""}}}
+< {"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":""}],"...":0}}
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32600","message":"...","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"release","arguments":{"key":"a"}}}
+<* {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}],"...":0}}
+<* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
 
 # JSON-RPC without MCP: a Peer with methods, and the examples of section 7 of the specification.
 == A plain peer gives the responses that the JSON-RPC specification prints for its examples  MUST
@@ -1551,11 +1551,9 @@ class TestPeer(unittest.TestCase):
         begun: List[int] = []
         for error in (ValueError("closed file"), RuntimeError("loop is closed"),
                       OSError(errno.EBADF, "gone")):
-            def send(line: bytes, error: Exception = error) -> None:
-                raise error
-
             with self.subTest(repr(error)):
-                peer = Peer(send, jobs.append, {"a": lambda: begun.append(1)})
+                peer = Peer(lambda line: server_function(error)(), jobs.append,
+                            {"a": lambda: begun.append(1)})
                 peer.receive(request_line(1, "a"))
                 self.assertRaisesRegex(
                     ConnectionClosed, re.escape(str(error)), peer.request("a").result, DEADLINE)
@@ -1579,22 +1577,6 @@ class TestPeer(unittest.TestCase):
                 pending = peer.request("a")
                 peer.receive(b'{"jsonrpc":"2.0","id":%d,%s}' % (pending.id, fault.encode()))
                 self.assertRaises(ValueError, pending.result, DEADLINE)
-
-
-@plays(r"""
-# Responses may arrive in any order. The id tells to which request a response belongs.
-== A slow request does not delay other requests, and no other request may use its id  OURS
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
-> {"jsonrpc":"2.0","id":"1","method":"tools/call","params":{"name":"echo","arguments":{"text":""}}}
-< {"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":""}],"...":0}}
-> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32600","message":"...","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"release","arguments":{"key":"a"}}}
-<* {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}],"...":0}}
-<* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
-""")
-class TestSideBySide(unittest.TestCase):
-    """The order of messages, and the bounds of a connection."""
 
     def test_a_request_beyond_the_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
         """[base.error.own-codes-outside] The bound is Bounds.requests."""
@@ -1638,7 +1620,7 @@ class TestSideBySide(unittest.TestCase):
 
 == If initialize names an unknown revision, the server offers the newest legacy revision  SHOULD
    2025-11-25 raw [life.version.server-latest] [life.error-cases]
-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01",
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2999-01-01",
    "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","...":0}}
 
@@ -1678,20 +1660,25 @@ class TestSideBySide(unittest.TestCase):
 > {"jsonrpc":"2.0","id":6,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":6,"result":{"prompts":"..."}}
 
+== The error for an unknown method takes precedence over the error for an unconfirmed session  OURS
+   legacy raw
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
+< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"no/such"}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"..."}}
+
 == A null counts as absent: as params, and as an optional member of params  OURS legacy raw
-> {"jsonrpc":"2.0","id":1,"method":"ping","params":null}
-< {"jsonrpc":"2.0","id":1,"result":{}}
-> {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"$revision",
-   "capabilities":{"roots":null},"clientInfo":{"name":"suite","version":"1","title":null},
-   "_meta":null}}
-< {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"$revision","...":0}}
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"$revision",
+   "capabilities":{"roots":null},"_meta":null,
+   "clientInfo":{"name":"suite","version":"1","title":null}}}
+< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
 > {"jsonrpc":"2.0","method":"notifications/initialized","params":null}
+> {"jsonrpc":"2.0","id":2,"method":"tools/list","params":null}
+< {"jsonrpc":"2.0","id":2,"result":{"tools":"..."}}
 > {"jsonrpc":"2.0","id":3,"method":"prompts/list","params":{"cursor":null,"_meta":null}}
 < {"jsonrpc":"2.0","id":3,"result":{"prompts":"..."}}
-> {"jsonrpc":"2.0","id":4,"method":"tools/list","params":null}
-< {"jsonrpc":"2.0","id":4,"result":{"tools":"..."}}
-> {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"roots","arguments":null}}
-< {"jsonrpc":"2.0","id":5,"result":{"isError":true,"content":"..."}}
+> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"roots","arguments":null}}
+< {"jsonrpc":"2.0","id":4,"result":{"isError":true,"content":"..."}}
 
 == Before notifications/initialized the server sends the client no request except ping  SHOULD
    legacy raw offers [life.server-no-early-requests]
@@ -1754,10 +1741,10 @@ class TestHandshake(unittest.TestCase):
 == A request in an unknown revision gets the error -32022, which lists the revisions of the server
    MUST modern raw [ver.unsupported-error] [ver.unsupported-data]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
-   "io.modelcontextprotocol/protocolVersion":"1900-01-01",
+   "io.modelcontextprotocol/protocolVersion":"2999-01-01",
    "io.modelcontextprotocol/clientCapabilities":{}}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"...",
-   "data":{"supported":"$versions","requested":"1900-01-01","...":0}}}
+   "data":{"supported":"$versions","requested":"2999-01-01","...":0}}}
 = "2026-07-28" in versions
 
 # From here on the runner adds `_meta` to each request. It checks and hides the resultType of each
@@ -1836,54 +1823,6 @@ class TestModern(unittest.TestCase):
 
 
 @plays(r'''
-# If a request has several faults, the response reports the first of them. The protocol leaves the
-# order open. This module checks in this order: the line is JSON (-32700) and a message (-32600), it
-# belongs to a session or has a complete `_meta` (-32602), the server speaks the revision (-32022)
-# and has the method (-32601), the session allows the request at this time (-32600), and the params
-# are valid (-32602). Errors of the method itself come last.
-
-== The error for an unsupported revision takes precedence over the error for an unknown method  OURS
-   modern raw
-> {"jsonrpc":"2.0","id":1,"method":"no/such","params":{"_meta":{
-   "io.modelcontextprotocol/protocolVersion":"1900-01-01",
-   "io.modelcontextprotocol/clientCapabilities":{}}}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"...","data":"..."}}
-
-== The error for an unknown method takes precedence over the error for an unconfirmed session  OURS
-   legacy raw
-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
-< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"no/such"}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"..."}}
-
-== A method of a feature that the server lacks is an unknown method, even if its params are bad
-   OURS on empty [base.error.capability-not-advertised]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"..."}}
-
-== The error for bad params takes precedence over the error for an unknown resource  OURS legacy
-# The code for the unknown resource would be -32002 (since 2026-07-28: -32602).
-> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://no","_meta":5}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
-
-== A server without tasks ignores the member `task` in the params of a call  MUST 2025-11-25
-   [tasks.undeclared-ignored]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
-   "name":"echo","arguments":{"text":"x"},"task":{"ttl":1}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"...":0}}
-
-== A server ignores unknown members of `_meta`  MUST [meta.reserved-no-assumption]
-   [ver.ext.fallback]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"},
-   "_meta":{"io.modelcontextprotocol/what":[1],"dev.mcp/":null,"traceparent":5,
-   "io.modelcontextprotocol/clientCapabilities":{"extensions":{"com.example/x":{}},"new":1}}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"...":0}}
-''')
-class TestOrderOfChecks(unittest.TestCase):
-    """The order in which the faults of a request are looked for."""
-
-
-@plays(r'''
 # In the revision 2025-03-26 a line may hold an array of messages, which is called a batch.
 
 == The response to a batch is an array with one response for each request, in any order  MUST
@@ -1953,7 +1892,7 @@ LIFE_BAD_META = (
     (-32602, "protocolVersion", None), (-32602, "clientCapabilities", []),
     (-32602, "clientCapabilities", None), (-32602, "clientInfo", "suite"),
     (-32602, "logLevel", "loud"), (-32602, "logLevel", 5), (-32022, "protocolVersion", ""),
-    (-32022, "protocolVersion", "2025-11-25"), (-32022, "protocolVersion", "2099-01-01"))
+    (-32022, "protocolVersion", "2025-11-25"), (-32022, "protocolVersion", "2999-01-01"))
 LIFE_BAD_HELLO = (  # wrong members in the params of initialize; None means a missing member
     {"protocolVersion": None}, {"capabilities": None}, {"clientInfo": None},
     {"protocolVersion": 5}, {"capabilities": []}, {"clientInfo": "suite"},
@@ -1992,6 +1931,23 @@ class TestLifecycleTables(unittest.TestCase):
                     meta = {**modern_meta(), META + name: value} if name else value
                     self.assertEqual(code, self.code(end, method, {**params, "_meta": meta}))
 
+    def test_the_error_names_the_first_fault_of_a_request(self) -> None:
+        """OURS: The line is JSON (-32700) and a message (-32600), it belongs to a session or has a
+        complete `_meta` (-32602), the server speaks the revision (-32022) and has the method
+        (-32601), the session allows the request at this time (-32600), the params are valid
+        (-32602). Errors of the method come last. [base.error.capability-not-advertised]"""
+        legacy, unconfirmed = Talk(fixture_server(), LEGACY[-1]), Talk(fixture_server())
+        unconfirmed.give(request_line(0, "initialize", **hello(LEGACY[-1])))
+        unconfirmed.out()
+        unknown = {"_meta": {**modern_meta(), META + "protocolVersion": "2999-01-01"}}
+        for end, method, params, code in (
+                (legacy, "no/such", unknown, -32022),
+                (unconfirmed, "tools/call", {"_meta": {}, "name": 5}, -32600),
+                (Talk(Server("s", "1")), "tools/call", {"name": 5}, -32601),
+                (legacy, "resources/read", {"uri": "fixture://no", "_meta": 5}, -32602)):
+            with self.subTest(method, code=code):
+                self.assertEqual(code, self.code(end, method, params))
+
     def test_a_bad_initialize_is_refused_and_a_correct_initialize_may_follow(self) -> None:
         """[base.error.invalid-params]"""
         for revision in LEGACY:
@@ -2014,9 +1970,7 @@ SERVER_BLOCKS = [
     {"type": "resource_link", "uri": "values://data", "name": "data"},
     {"type": "resource", "resource": {"uri": "values://data", "text": "hello"}}]
 SERVER_RETURNS = {  # tool -> the value that it returns, or the exception that it raises
-    "nothing": None, "gallery": SERVER_BLOCKS, "schema": {"type": ["\u00e4"]},
-    "mixed": ["a", 1, mcp_ref.image(b"x", "image/png")],
-    "nan": [float("nan")], "words": ValueError("why"), "wordless": ZeroDivisionError(),
+    "nothing": None, "gallery": SERVER_BLOCKS,
     "paid": RpcError(-32042, "Pay first.", {"elicitations": [{
         "mode": "url", "message": "Pay.", "url": "https://a.example/", "elicitationId": "7"}]})}
 
@@ -2048,13 +2002,9 @@ def server_values() -> Server:
         return [1] * of if of else None
 
     @server.tool
-    def who(context: Context) -> str:
-        return f"{context.client_info['name']} {context.revision}"
-
-    @server.tool
     def wobble(context: Context) -> None:
         kept.append(context)
-        for number in (1, 1, 0.5, -3, 2):
+        for number in 1, 1, 0.5, -3, 2:
             context.progress(number, message="go")
 
     @server.tool
@@ -2190,36 +2140,24 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 < {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"structuredContent":[1]}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"array","arguments":{"of":0}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":null}}
-# An object that has only a `type` is not a content block. Text has the character ä unescaped.
-> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"schema"}}
-< {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"{\"type\": [\"\u00e4\"]}"}],
-   "structuredContent":{"type":["\u00e4"]}}}
 
 == If a result does not fit the output schema of its tool, the call fails  MUST 2025-06-18+ on
    values [tools.output.conforms]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
 
-== An exception of a tool, or a value that is not JSON, leads to a result with isError, which has
-   the message  OURS on values [tools.call.execution-error]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nan"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
-> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"words"}}
-< {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"why"}],"isError":true}}
-> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"wordless"}}
-< {"jsonrpc":"2.0","id":4,"result":{
-   "content":[{"type":"text","text":"ZeroDivisionError"}],"isError":true}}
+== A server without tasks ignores the member `task` in the params of a call  MUST 2025-11-25
+   [tasks.undeclared-ignored]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
+   "name":"echo","arguments":{"text":"x"},"task":{"ttl":1}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"...":0}}
 
-== A tool can read the name of its client and the revision of its request  OURS on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"who"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"$said"}],"...":0}}
-= said == "suite " + revision
-
-== If a tool returns a list with a content block, the other values in the list become text blocks
-   OURS on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mixed"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"},
-   {"type":"text","text":"1"},{"type":"image","data":"eA==","mimeType":"image/png"}],"...":0}}
+== A server ignores unknown members of `_meta`  MUST [meta.reserved-no-assumption]
+   [ver.ext.fallback]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"},
+   "_meta":{"io.modelcontextprotocol/what":[1],"dev.mcp/":null,"traceparent":5,
+   "io.modelcontextprotocol/clientCapabilities":{"extensions":{"com.example/x":{}},"new":1}}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"...":0}}
 
 == A tool can raise the error -32042 with the URLs that the user has to visit first  MUST 2025-11-25
    on values [elic.url.required-error] [elic.url.required-error-data]
@@ -2230,18 +2168,36 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 class TestTools(unittest.TestCase):
     """tools/list and tools/call."""
 
-    def test_an_exception_without_a_text_is_named_by_its_type(self) -> None:
+    def test_a_model_reads_the_text_of_an_exception_or_else_the_name_of_its_type(self) -> None:
+        """OURS: A value that is not JSON is a failure, too."""
         class Odd(ToolError):
             def __str__(self) -> str:
                 raise ValueError
 
-        for error in Odd(), ToolError(), KeyError():
-            server = Server("s", "1")
-            fail = hinted(server_function(error))
+        for value, words in ((Odd(), "Odd"), (ToolError(), "ToolError"), (KeyError(), "KeyError"),
+                             (ValueError("why"), "why"), ([float("nan")], ""), ({1}, "")):
+            server, fail = Server("s", "1"), hinted(server_function(value))
             server.tool(fail), server.resource("x://a")(fail)
-            with self.subTest(error=type(error)), Client(server, timeout=DEADLINE) as client:
-                self.assertEqual(type(error).__name__, text_of(client.call_tool("take")))
+            with self.subTest(value=repr(type(value))), Client(server) as client:
+                result = client.call_tool("take")
+                self.assertIs(True, result["isError"])
+                self.assertEqual(words or text_of(result), text_of(result))
                 self.assertRaises(RpcError, client.read_resource, "x://a")
+
+    def test_a_tool_can_read_what_its_client_has_sent(self) -> None:
+        """OURS: In both eras. A modern request has the capabilities of its own client."""
+        server = Server("s", "1")
+        server.tool(hinted(lambda context: [
+            context.revision, context.client_info, context.client_capabilities, context.method,
+            context.params, context.meta.get("x/y"), context.request_id], context=Context))
+        for revision in LEGACY[0], MODERN:
+            talk, meta = Talk(server, revision, OFFERS), {"x/y": 1}
+            if revision not in LEGACY:
+                meta.update(modern_meta({"roots": {}}))
+            got = talk.request("tools/call", {"name": "take"}, _meta=meta)["result"]
+            offers = OFFERS if revision in LEGACY else {"roots": {}}
+            self.assertEqual([revision, INFO, offers, "tools/call", {"name": "take"}, 1,
+                              "tools/call"], json.loads(text_of(got)))
 
     def test_a_content_block_that_a_revision_does_not_have_becomes_text(self) -> None:
         """MUST: A message of a prompt has a single content block. [tools.content.binary]
@@ -2276,7 +2232,7 @@ class TestTools(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 """, [(params, method, params) for method, params in (
             ("tools/call", "{}"), ("tools/call", '{"name":5}'), ("tools/list", '{"cursor":5}'),
-            ("tools/call", '{"name":"words","arguments":[]}'), ("prompts/get", '{"name":5}'),
+            ("tools/call", '{"name":"nothing","arguments":[]}'), ("prompts/get", '{"name":5}'),
             ("tools/list", '{"cursor":"%s"}' % ("9" * 5000)),
             ("resources/list", '{"cursor":"0"}'), ("resources/templates/list", '{"cursor":"ff"}'),
             ("prompts/list", '{"cursor":" 1"}'), ("resources/read", "{}"),
@@ -2303,34 +2259,49 @@ class TestReadyMadeResults(unittest.TestCase):
                              ("sound", {"content": [mcp_ref.audio(b"a", "audio/wav")]})):
             server.tool(name=name)(server_function(Result(result)))
         server.resource("ui://a")(server_function(Result({"contents": contents})))
+        prompt = {"messages": [{"role": "assistant", "content": mcp_ref.text("a")}], "x/more": [1]}
+        server.prompt(name="ready", description="?")(server_function(Result(prompt)))
         for revision in REVISIONS:
             with self.subTest(revision), Client(
-                    server, protocol_version=revision, timeout=DEADLINE) as client:
+                    server, protocol_version=revision) as client:
                 added = {} if revision in LEGACY else {"resultType": "complete"}
                 self.assertEqual({**given, **added}, client.call_tool("given"))
                 self.assertEqual(contents, client.read_resource("ui://a")["contents"])
+                got = client.get_prompt("ready")
+                self.assertEqual(prompt, {name: got[name] for name in prompt})
                 self.assertEqual("audio" if revision >= "2025-03-26" else "text",
                                  client.call_tool("sound")["content"][0]["type"])
 
-    def test_the_structured_content_of_a_result_fits_the_schema_that_is_listed(self) -> None:
+    def test_structured_content_fits_the_output_schema_that_is_listed(self) -> None:
         """If it does not, the call fails. A result with isError need not have it. A legacy revision
-        lists a schema that is not of an object inside of one."""
-        schema = {"type": "array", "items": {"$ref": "#/definitions/one"},
-                  "definitions": {"one": {"type": "object"}}}
-        server = Server("s", "1")
-        for name, result in (("right", {"structuredContent": [{}]}), ("failed", {"isError": True}),
-                             ("missing", {}), ("wrong", {"structuredContent": [1]})):
-            server.tool(name=name, output_schema=schema)(server_function(Result(result)))
-        for revision in REVISIONS:
-            with self.subTest(revision), Client(
-                    server, protocol_version=revision, timeout=DEADLINE) as client:
-                listed = client.list_tools()[0].get("outputSchema")
-                right, *others = map(client.call_tool, ("right", "failed", "missing", "wrong"))
-                self.assertEqual(listed is None, "structuredContent" not in right)
-                if listed is not None:
-                    mcp_ref.validate(right["structuredContent"], listed)
-                self.assertEqual([True] * 3, [other["isError"] for other in others])
-                self.assertEqual([], others[0]["content"])
+        lists a schema that is not of an object inside of one, where a reference begins at another
+        root. A property that is called $ref is not a reference."""
+        for schema, right, wrong in (
+                ({**SCHEMA_LIST, "items": {"$ref": "#/definitions/one"},
+                  "definitions": {"one": {"type": "object"}}}, [{}], [1]),
+                ({**SCHEMA_LIST, "items": {"anyOf": [SCHEMA_INT, {"$ref": "#"}]}}, [1, [[3]]],
+                 [["x"]]),
+                ({"anyOf": [SCHEMA_INT, {**SCHEMA_LIST, "items": {"$ref": "#/anyOf/0"}}]}, [1, 2],
+                 ["x"]),
+                ({"$ref": "#/$defs/T", "$defs": {"T": {**SCHEMA_LIST, "items": {
+                    "$ref": "#/$defs/T"}}}}, [[], [[]]], [1]),
+                ({**SCHEMA_LIST, "items": {"properties": {"$ref": SCHEMA_INT}}}, [{"$ref": 1}],
+                 [{"$ref": "#"}])):
+            server = Server("s", "1")
+            for name, result in (("0", {"structuredContent": right}), ("1", {"isError": True}),
+                                 ("2", {}), ("3", {"structuredContent": wrong})):
+                server.tool(name=name, output_schema=schema)(server_function(Result(result)))
+            for revision in REVISIONS:
+                with self.subTest(schema=schema, revision=revision), Client(
+                        server, protocol_version=revision) as client:
+                    listed = client.list_tools()[0].get("outputSchema")
+                    given, *others = map(client.call_tool, "0123")
+                    self.assertEqual([True] * 3, [other["isError"] for other in others])
+                    self.assertEqual(listed is None, "structuredContent" not in given)
+                    if listed is not None:
+                        mcp_ref.validate(given["structuredContent"], listed)
+                        other = {"result": wrong} if revision in LEGACY else wrong
+                        self.assertRaises(ValueError, mcp_ref.validate, other, listed)
 
     def test_a_tool_error_reaches_the_model_and_nothing_is_logged(self) -> None:
         """In a resource or a prompt it becomes an error response with the same text. NotFound of a
@@ -2356,28 +2327,25 @@ class TestReadyMadeResults(unittest.TestCase):
     def test_the_reasons_in_an_exception_group_reach_the_model(self) -> None:
         """OURS: If all of them are ToolErrors, nothing is logged. One RpcError is raised as itself,
         and a question stays a question."""
-        async def together(*jobs: Any) -> Any:
+        async def run(function: Callable[[], Any]) -> Any:
+            return function()
+
+        async def together(*jobs: Any) -> None:
             async with asyncio.TaskGroup() as group:  # type: ignore[attr-defined]
-                tasks = [group.create_task(job) for job in jobs]
-            return tasks[0].result()
-
-        async def fail(error: Exception) -> None:
-            raise error
-
-        async def question(context: Context) -> Any:
-            return context.elicit("Go on?")["action"]
+                for job in jobs:
+                    group.create_task(job)
 
         def raising(*errors: Exception) -> Any:
-            return lambda: together(*map(fail, errors))
+            return lambda: together(*(run(server_function(error)) for error in errors))
 
         server, full = Server("s", "1"), ToolError("disk is full")
-        server.tool(name="ask")(hinted(lambda context: together(question(context)),
-                                       context=Context))
+        server.tool(name="ask")(hinted(
+            lambda context: together(run(lambda: context.elicit("Go on?"))), context=Context))
         server.resource("x://a", name="a")(raising(NotFound("no note a")))
         for name, tool in (
                 ("one", raising(ValueError("disk is full"))), ("paid", raising(RpcError(-5, "no"))),
                 ("two", raising(full, ValueError("no"))), ("expected", raising(full, full)),
-                ("nested", lambda: together(together(fail(full)), fail(full)))):
+                ("nested", lambda: together(together(run(server_function(full)))))):
             server.tool(name=name)(tool)
         for revision, (name, words, level) in itertools.product((LEGACY[-1], MODERN), (
                 ("one", "^disk is full$", "WARNING"), ("two", "disk is full.*no", "WARNING"),
@@ -2394,69 +2362,44 @@ class TestReadyMadeResults(unittest.TestCase):
             self.assertRegex(str(talk.request("tools/call", {"name": "ask"})), "Go on?")
 
     def test_a_dict_is_a_content_block_only_if_its_members_have_the_right_types(self) -> None:
-        """OURS: Otherwise it is data. An API may use the same names, as the rich text of Notion."""
-        for value in ({"type": "text", "text": {"content": "Hi"}, "plain_text": "Hi"},
+        """OURS: Otherwise it is data, as the rich text of Notion. Beside blocks, data is text."""
+        image = mcp_ref.image(b"x", "image/png")
+        for value in ({"type": "text", "text": {"content": "\u00e4"}, "plain_text": "\u00e4"},
                       {"type": "text", "text": None}, {"type": "text", "text": 5},
-                      {"type": "image", "data": None, "mimeType": "image/png"},
-                      {"type": "image", "data": "eA==", "mimeType": None},
+                      {**image, "data": None}, {**image, "mimeType": None}, {"type": ["text"]},
                       {"type": "audio", "data": [1, 2], "mimeType": "audio/wav"},
-                      {"type": "resource", "resource": "room 5"}, {"type": ["text"], "text": ""},
+                      {"type": "resource", "resource": "room 5"},
                       {"type": "resource_link", "uri": 5, "name": "n"}):
             server = Server("s", "1")
-            for name, returned in (("one", value), ("list", [value]),
-                                   ("mixed", [mcp_ref.text("a"), value])):
+            for name, returned in ("0", value), ("1", [value]), ("2", ["a", 1, image, value]):
                 server.tool(name=name)(server_function(returned))
-            with self.subTest(value=value), Client(server, timeout=DEADLINE) as client:
-                for name, data in ("one", value), ("list", [value]):
+            with self.subTest(value=value), Client(server) as client:
+                for name, data in ("0", value), ("1", [value]):
                     result = client.call_tool(name)
                     self.assertEqual(data, result.get("structuredContent"))
-                    self.assertEqual(data, json.loads(text_of(result)))
-                blocks = client.call_tool("mixed")["content"]
-                self.assertEqual(value, json.loads(blocks[1]["text"]))
-
-    def test_a_reference_in_an_output_schema_is_right_inside_of_the_object_around_it(self) -> None:
-        """OURS: Its pointer begins at the root. A property or a value that is called $ref is not a
-        reference."""
-        for schema, right, wrong in (
-                ({**SCHEMA_LIST, "items": {"anyOf": [SCHEMA_INT, {"$ref": "#"}]}}, [1, [2, [3]]],
-                 [["x"]]),
-                ({"anyOf": [SCHEMA_INT, {**SCHEMA_LIST, "items": {"$ref": "#/anyOf/0"}}]}, [1, 2],
-                 ["x"]),
-                ({"$ref": "#/$defs/T", "$defs": {"T": {**SCHEMA_LIST, "items": {
-                    "$ref": "#/$defs/T"}}}}, [[], [[]]], [1]),
-                ({**SCHEMA_LIST, "items": {"enum": [{"$ref": "#"}]}}, [{"$ref": "#"}], [{}]),
-                ({**SCHEMA_LIST, "items": {"properties": {"$ref": SCHEMA_INT}}}, [{"$ref": 1}],
-                 [{"$ref": "#"}])):
-            server = Server("s", "1")
-            server.tool(name="right", output_schema=schema)(server_function(right))
-            for revision in LEGACY[2:]:
-                with self.subTest(schema=schema, revision=revision), Client(
-                        server, timeout=DEADLINE, protocol_version=revision) as client:
-                    listed = client.list_tools()[0]["outputSchema"]
-                    mcp_ref.validate(client.call_tool("right")["structuredContent"], listed)
-                    with self.assertRaises(ValueError):
-                        mcp_ref.validate({"result": wrong}, listed)
+                    self.assertEqual(json.dumps(data, ensure_ascii=False), text_of(result))
+                self.assertEqual([*map(mcp_ref.text, ("a", 1)), image, mcp_ref.text(value)],
+                                 client.call_tool("2")["content"])
 
     def test_a_lone_surrogate_is_replaced_in_all_that_is_sent_except_an_id(self) -> None:
         """OURS: The name of a file that is not UTF-8 has them. Many parsers refuse a line with a
         lone surrogate as a whole."""
-        odd, server, seen = "caf\udce9", Server("s", "1"), []  # type: ignore[var-annotated]
-        whole = r"^[^\ud800-\udfff]*$"
-        for number, act in enumerate((
-                lambda context: {odd: [odd]}, lambda context: context.elicit(odd),
-                lambda context: context.progress(1, message=odd),
-                lambda context: context.log("error", [odd], logger=odd))):
-            server.tool(name=f"{number}")(hinted(act, context=Context))
-        for name, value in (("text", odd), ("ready", Result({"content": [mcp_ref.text(odd)]})),
-                            ("fails", ToolError(odd)), ("paid", RpcError(1, odd, {odd: odd}))):
+        odd, server, whole = "caf\udce9", Server("s", "1"), r"^[^\ud800-\udfff]*$"
+        for name, act in (("0", lambda context: {odd: [odd], "cursor": odd, "id": odd}),
+                          ("1", lambda context: context.progress(1, message=odd)),
+                          ("2", lambda context: context.log("error", [odd], logger=odd)),
+                          ("3", lambda context: context.elicit(odd))):
+            server.tool(name=name)(hinted(act, context=Context))
+        for name, value in (("4", odd), ("5", Result({"content": [mcp_ref.text(odd)]})),
+                            ("6", ToolError(odd)), ("7", RpcError(1, odd, {odd: odd}))):
             server.tool(name=name)(server_function(value))
         server.prompt(name="odd")(server_function(odd))
         server.resource("x://odd", name="odd")(server_function(odd))
-        talk, wire = Talk(server, offers=OFFERS), Wire(MODERN)
-        for method, params in (
-                *(("tools/call", {"name": name}) for name in (
-                    *"0123", "text", "ready", "fails", "paid")), ("prompts/get", {"name": "odd"}),
-                ("resources/read", {"uri": "x://odd"}), ("resources/read", {"uri": "x://" + odd})):
+        talk, wire, seen = Talk(server, offers=OFFERS), Wire(MODERN), []
+        for method, params in (*(("tools/call", {"name": name}) for name in "01234567"),
+                               ("prompts/get", {"name": "odd"}),
+                               ("resources/read", {"uri": "x://odd"}),
+                               ("resources/read", {"uri": "x://" + odd})):
             with self.subTest(method, params=params):
                 talk.say(method, params, id=odd)
                 first, *more = talk.run()
@@ -2466,8 +2409,7 @@ class TestReadyMadeResults(unittest.TestCase):
         wire.respond = lambda message: seen.append(message) or {"content": []}
         with wire.client as client:
             client.call_tool(odd, {odd: [odd]}), client.notify("x/" + odd, {"a": odd})
-        for message in seen:
-            self.assertRegex(json.dumps(message, ensure_ascii=False), whole)
+        self.assertRegex(json.dumps(seen, ensure_ascii=False), whole)
 
 
 # --- The context of a request, and asking ---------------------------------------------------------
@@ -2603,21 +2545,16 @@ class TestUtilities(unittest.TestCase):
     def test_a_wrong_value_for_progress_or_log_fails_even_if_the_client_wants_neither(self) -> None:
         """OURS: Otherwise, a tool fails with some clients only. Nothing wrong is sent."""
         endless = float("inf")
-        for act in (lambda context: context.progress(1, endless),
-                    lambda context: context.progress(endless),
-                    lambda context: context.progress("1"),
-                    lambda context: context.progress(1, "2"),
-                    lambda context: context.progress(1, 2, 5),
-                    lambda context: context.progress(1, 2, ValueError("x")),
-                    lambda context: context.log("error", ValueError("x")),
-                    lambda context: context.log("error", endless),
-                    lambda context: context.log("error", "x", logger=5),
-                    lambda context: context.log("loud", "x")):
+        for name, *values in (
+                ("progress", 1, endless), ("progress", endless), ("progress", "1"),
+                ("progress", 1, "2"), ("progress", 1, 2, 5), ("progress", 1, 2, ValueError("x")),
+                ("log", "error", ValueError("x")), ("log", "error", endless),
+                ("log", "error", "x", 5), ("log", "loud", "x")):
             server = Server("s", "1")
-            server.tool(hinted(act, context=Context))
+            server.tool(hinted(lambda context: getattr(context, name)(*values), context=Context))
             for revision, more in ((MODERN, {}), (MODERN, {"_meta": modern_meta()}),
                                    (LEGACY[0], {}), (LEGACY[-1], {"_meta": {"progressToken": 1}})):
-                with self.subTest(act.__code__.co_firstlineno, revision=revision, more=more):
+                with self.subTest(name, values=values, revision=revision, more=more):
                     got = Talk(server, revision).request("tools/call", {"name": "take"}, **more)
                     self.assertIs(True, got["result"]["isError"])
 
@@ -2633,7 +2570,7 @@ ASKING_FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "re
 
 def asking_server(name: str = "asking", **options: Any) -> Server:
     """Build a server that asks the client in other ways than the fixture."""
-    server, runs = Server(name, "1.0", **options), itertools.count(1)
+    server = Server(name, "1.0", **options)
 
     @server.method("vendor/both")
     def vendor_both(context: Context) -> Dict[str, Any]:
@@ -2653,25 +2590,9 @@ def asking_server(name: str = "asking", **options: Any) -> Server:
             return "caught an exception"  # must not happen: asking is not a failure
 
     @server.tool
-    def thrice(words: List[str], context: Context) -> str:
-        """Ask three times, and remove a word from the argument each time."""
-        return " ".join(context.elicit(words.pop(), ASKING_FORM, key=key)["content"]["name"]
-                        for key in (None, None, "third"))
-
-    @server.tool
     def hurry(context: Context) -> str:
         """Ask the user, with a timeout of a twentieth of a second."""
         return str(context.elicit("Now?", ASKING_FORM, timeout=0.05)["action"])
-
-    @server.tool
-    def confirm(context: Context) -> str:
-        """Ask the user to accept or decline, without a form."""
-        return str(context.elicit("Sure?")["action"])
-
-    @server.tool
-    def fickle(context: Context) -> str:
-        """Ask a different question in each run."""
-        return str(context.elicit(f"{next(runs)}?", ASKING_FORM)["action"])
 
     @server.tool
     def anything(method: str, params: Dict[str, Any], context: Context) -> str:
@@ -2763,18 +2684,10 @@ SERVERS.update(
 <* {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
 <* {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
 
-== A form without a schema has no fields, and the user can only accept or decline  OURS legacy
-   2025-06-18+ offers on asking
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"confirm"}}
-< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":{"message":"Sure?",
-   "requestedSchema":{"type":"object","properties":{},"...":0}}}
-> {"jsonrpc":"2.0","id":"$q","result":{"action":"accept"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"accept"}]}}
-
 == An error that the client sends to a tool is a failure of the tool, and not an error of the server
-   OURS legacy 2025-06-18+ offers on asking
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"confirm"}}
-< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":"..."}
+   OURS legacy offers
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
 > {"jsonrpc":"2.0","id":"$q","error":{"code":-32000,"message":"no"}}
 < {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
 
@@ -2891,15 +2804,6 @@ class TestRequestsToTheClient(unittest.TestCase):
    "inputResponses":{"$b":{"roots":[{"uri":"file:///a"}]}},"requestState":"$two?"}}
 < {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"file:///a"}],"...":0}}
 
-== An answer of the user counts only for a question with exactly the same message  OURS modern
-   offers on asking
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fickle"}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":{
-   "method":"elicitation/create","params":{"message":"1?","...":0}}},"requestState":"$one","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"fickle",
-   "inputResponses":{"$a":{"action":"decline"}},"requestState":"$one"}}
-< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":{
-   "method":"elicitation/create","params":{"message":"2?","...":0}}},"requestState":"$two","...":0}}
 ''')
 class TestInputRequests(unittest.TestCase):
     """The modern era: a server responds with the input that it needs."""
@@ -3011,19 +2915,6 @@ class TestRequestState(unittest.TestCase):
                     self.assertEqual(outcome, got["error"]["code"] if "error" in got else sorted(
                         result.get("inputRequests", [])) or re.findall("Ada|nobody", str(result)))
 
-    def test_a_request_state_contains_the_answers_of_earlier_rounds(self) -> None:
-        """Each answer has a unique key, or the key that the tool has chosen. [mrtr.repeatable]
-        [mrtr.keys-unique]"""
-        call = {"name": "thrice", "arguments": {"words": ["?", "?", "?"]}}
-        result, keys = self.talk.request("tools/call", call)["result"], set()
-        for _ in range(3):
-            key, = result["inputRequests"]
-            keys.add(key)
-            result = self.talk.request("tools/call", call, inputResponses={key: ASKING_ADA},
-                                       requestState=result["requestState"])["result"]
-        self.assertEqual(("third", 3), (key, len(keys)))
-        self.assertEqual([{"type": "text", "text": "Ada Ada Ada"}], result["content"])
-
     def test_a_client_cannot_replace_an_answer_that_its_request_state_contains(self) -> None:
         """OURS: An answer in the signed state has priority over another one with the same key."""
         bob = {"action": "accept", "content": {"name": "Bob"}}
@@ -3076,81 +2967,99 @@ class TestRequestState(unittest.TestCase):
 class TestQuestions(unittest.TestCase):
     """A tool asks in the same way in both eras, and gets the same answers."""
 
-    def ask(self, act: Callable[..., Any], answer: Any, revision: str) -> Any:
-        """Call a tool that runs act(context). Return its text, and the questions: to each of them
-        the client gives this answer."""
-        server, questions = Server("s", "1"), []  # type: ignore[var-annotated]
+    keys: List[str] = []  # of all questions to a modern client
+
+    def ask(self, act: Callable[..., Any], action: str, content: Any = ...,
+            revisions: Any = ("2025-06-18", MODERN)) -> Any:
+        """Call a tool that runs act(context), and answer each question in this way. Return the text
+        of its result, and the params of the questions. They are the same in both eras."""
+        answer = {"action": action, **({} if content is ... else {"content": content})}
+        server, got = Server("s", "1"), []
         server.tool(hinted(act, context=Context))
-        talk = Talk(server, revision, OFFERS)
-        self.addCleanup(talk.close)
-        call, more = {"name": "take"}, {}  # type: ignore[var-annotated]
-        got = talk.request("tools/call", call)
-        while len(questions) < 9:
-            inputs = got.get("result", {}).get("inputRequests", {})
-            if "method" in got:
-                reply = {"jsonrpc": "2.0", "id": got["id"], "result": answer}
-                talk.give(json.dumps(reply).encode())
-                questions.append(got["params"])
-                got = json.loads(talk.take(DEADLINE) or b"null")
-            elif inputs:
+        for revision in revisions:
+            talk, questions = Talk(server, revision, OFFERS), []  # type: ignore[var-annotated]
+            message, call = talk.request("tools/call", {"name": "take"}), {"name": "take"}
+            while "content" not in message.get("result", {}):
+                inputs = message.get("result", {}).get("inputRequests", {"": message})
+                self.keys = [*self.keys, *inputs]
                 questions += [one["params"] for one in inputs.values()]
-                more = {key: answer for key in inputs}
-                got = talk.request("tools/call", call, inputResponses=more,
-                                   requestState=got["result"]["requestState"])
-            else:
-                return text_of(got["result"]), questions
-        raise AssertionError(f"the tool asks again: {questions}")
+                self.assertLess(len(questions), 9)
+                if "method" in message:
+                    reply = {"jsonrpc": "2.0", "id": message["id"], "result": answer}
+                    talk.give(json.dumps(reply).encode())
+                    message = json.loads(talk.take(DEADLINE) or b"{}")
+                else:
+                    message = talk.request(
+                        "tools/call", call, inputResponses=dict.fromkeys(inputs, answer),
+                        requestState=message["result"]["requestState"])
+            got.append((text_of(message["result"]), questions))
+            talk.close()
+        self.assertEqual(got[:1] * len(got), got)
+        return got[0]
 
-    def test_a_null_as_the_content_of_an_answer_counts_as_absent(self) -> None:
-        """OURS: Many hosts send it when the user declines. The content counts only for "accept"."""
-        form = dataclasses.make_dataclass("Form", [("n", int, 1)])
-        for (schema, action, content, wanted), revision in itertools.product((
-                (None, "accept", None, "['action']"), (None, "decline", None, "['action']"),
-                (ASKING_FORM, "cancel", None, "['action']"), (form, "decline", None, "None"),
-                (form, "decline", {"n": "x"}, "None"), (form, "accept", None, str(form()))),
-                ("2025-06-18", MODERN)):
-            def act(context: Context) -> str:
-                got = context.elicit("?", schema)
-                return str([*got] if isinstance(got, dict) else got)
+    def test_an_answer_fits_the_schema_or_the_class_of_the_form(self) -> None:
+        """OURS: A class gets an instance, or None. The content counts only for "accept". Many hosts
+        send null as the content if the user declines, which counts as absent."""
+        words = dataclasses.make_dataclass("Words", [("n", int, 1)])
+        for form, action, content, wanted in (
+                (None, "accept", None, {"action": "accept"}), (None, "cancel", None, {
+                    "action": "cancel"}), (ASKING_FORM, "decline", None, {"action": "decline"}),
+                (ASKING_FORM, "accept", {"name": "A"}, {
+                    "action": "accept", "content": {"name": "A"}}),
+                (Place, "accept", {"x": 1}, Place(1)), (SchemaSpot, "accept", {"x": 1}, {"x": 1}),
+                (Place, "decline", None, None), (Place, "decline", {"x": ""}, None),
+                (SchemaSpot, "cancel", ..., None), (words, "accept", None, words())):
+            with self.subTest(form=form, action=action, content=content):
+                said, (question,) = self.ask(
+                    lambda context: repr(context.elicit("?", form)), action, content)
+                self.assertEqual(repr(wanted), said)
+                if form is Place:
+                    self.assertEqual(["x", "y"], [*question["requestedSchema"]["properties"]])
 
-            with self.subTest(schema=schema, action=action, revision=revision):
-                answer = {"action": action, "content": content}
-                self.assertEqual(wanted, self.ask(act, answer, revision)[0])
+    def test_a_tool_can_ask_several_questions_one_after_the_other(self) -> None:
+        """Each has a unique key, or the key that the tool has chosen. [mrtr.repeatable]
+        [mrtr.keys-unique]"""
+        said, questions = self.ask(lambda context: " ".join(
+            context.elicit("?", ASKING_FORM, key=key)["content"]["name"]
+            for key in (None, None, "third")), "accept", {"name": "Ada"})
+        self.assertEqual(("Ada Ada Ada", 3), (said, len(questions)))
+        self.assertEqual((3, "third"), (len({*self.keys} - {""}), self.keys[-1]))
 
     def test_confirm_is_true_only_if_the_user_accepts(self) -> None:
-        """OURS: The form is empty. An own key is sent."""
-        for action, revision in itertools.product(("accept", "decline", "cancel"),
-                                                  ("2025-06-18", MODERN)):
-            with self.subTest(action, revision=revision):
-                said, (question,) = self.ask(lambda context: repr(context.confirm(
-                    "Sure?", key="k", timeout=DEADLINE)), {"action": action}, revision)
-                self.assertEqual(repr(action == "accept"), said)
-                self.assertEqual(("Sure?", {}), (
-                    question["message"], question["requestedSchema"]["properties"]))
+        """OURS: The form is empty."""
+        for action in "accept", "decline", "cancel":
+            said, (question,) = self.ask(lambda context: repr(context.confirm(
+                "Sure?", key="k", timeout=DEADLINE)), action)
+            self.assertEqual((repr(action == "accept"), "Sure?", {}), (
+                said, question["message"], question["requestedSchema"]["properties"]))
+
+    def test_an_answer_counts_only_for_exactly_the_same_message(self) -> None:
+        runs = itertools.count(1)
+        with self.assertRaises(AssertionError):  # the tool asks again in each run
+            self.ask(lambda context: context.confirm(f"{next(runs)}?"), "accept", ..., [MODERN])
+        self.assertGreater(next(runs), 8)
 
     def test_one_key_for_two_questions_in_a_run_raises_value_error(self) -> None:
         """OURS: One answer would count for both, as in a loop that deletes what it asks about."""
         def act(context: Context) -> str:
-            context.elicit("Delete a?", key="k")
+            context.confirm("Delete a?", key="k")
             try:
-                context.ask({"k": ("elicitation/create", {
-                    "message": "Delete b?", "requestedSchema": {
-                        "type": "object", "properties": {}}})})
+                context.ask({"k": ASKING_KINDS["form"][:2]})
             except ValueError:
                 return "refused"
             return "deleted"
 
-        for revision in "2025-06-18", MODERN:
-            said, questions = self.ask(act, {"action": "accept"}, revision)
-            self.assertEqual(("refused", 1), (said, len(questions)))
+        said, questions = self.ask(act, "accept", {"name": "A"})
+        self.assertEqual(("refused", 1), (said, len(questions)))
 
     def test_a_field_of_a_form_is_a_list_only_where_the_revision_has_lists_of_choices(self) -> None:
         """MUST NOT: Other clients refuse it. [elic.form.flat-schema]"""
-        choices = {"type": "string", "enum": ["a"]}, {"anyOf": [{"const": "a", "title": "A"}]}
-        for hint, since in ((List[str], "never"), (List[int], "never"),
-                            (List[Literal["a"]], "2025-11-25"), (List[SchemaColor], "2025-11-25"),
-                            ({"type": "array"}, "never"),
-                            *(({"type": "array", "items": one}, "2025-11-25") for one in choices)):
+        choices = [{"type": "string", "enum": ["a"]}, {"anyOf": [{"const": "a", "title": "A"}]}]
+        for since, hint in (
+                *(("never", hint) for hint in (List[str], List[int], {"type": "array"})),
+                *(("2025-11-25", hint) for hint in (
+                    List[Literal["a"]], List[SchemaColor],
+                    *({"type": "array", "items": one} for one in choices)))):
             form: Any = TypedDict("Form", {"it": hint}) if not isinstance(hint, dict) else {
                 "type": "object", "properties": {"it": hint}}
 
@@ -3162,9 +3071,9 @@ class TestQuestions(unittest.TestCase):
 
             for revision in "2025-06-18", "2025-11-25", MODERN:
                 with self.subTest(hint=hint, revision=revision):
-                    said, questions = self.ask(act, {"action": "decline"}, revision)
-                    self.assertEqual(revision < since, said == "refused")
-                    self.assertEqual(revision >= since, len(questions) == 1)
+                    said, questions = self.ask(act, "decline", ..., [revision])
+                    self.assertEqual((revision < since, revision >= since), (
+                        said == "refused", len(questions) == 1))
 
     def test_a_model_and_an_author_read_which_input_the_client_does_not_offer(self) -> None:
         """OURS: The text is not an instruction, because the model cannot follow it."""
@@ -3200,11 +3109,6 @@ class TestQuestions(unittest.TestCase):
 > {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"fixture://item/7"}}
 < {"jsonrpc":"2.0","id":2,"result":{"contents":[
    {"uri":"fixture://item/7","text":"item 7","...":0}],"...":0}}
-
-== The values of the variables in a resource template are percent-decoded  OURS
-> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://item/a%20b%C3%A9.1"}}
-< {"jsonrpc":"2.0","id":1,"result":{"contents":[
-   {"uri":"fixture://item/a%20b%C3%A9.1","text":"item a b\u00e9.1","...":0}],"...":0}}
 
 == In the legacy revisions a request for an unknown resource gets the error -32002  SHOULD legacy
    [res.not-found.32002]
@@ -3321,7 +3225,7 @@ class TestResourcesAndPrompts(unittest.TestCase):
         server.resource("date://{year}-{month}-{day}", name="date")(
             lambda year, month, day: f"{year}-{month}-{day}")
         server.resource("x://{a}-{b}.txt", name="x")(lambda a, b: f"{a}-{b}.txt")
-        with Client(server, timeout=DEADLINE) as client:
+        with Client(server) as client:
             for uri in "date://2026-11-26", "date://a-b-c-d", "x://1-2.txt.txt", "x://--1.txt":
                 found = client.read_resource(uri)["contents"][0]["text"]
                 self.assertEqual(uri, uri[:uri.index(":") + 3] + found)
@@ -3333,24 +3237,21 @@ class TestResourcesAndPrompts(unittest.TestCase):
     def test_uris_that_differ_only_in_how_they_are_encoded_are_the_same_resource(self) -> None:
         """OURS: Many clients encode a URI before they send it. An encoded slash is not a slash."""
         server = Server("s", "1")
-        for uri in ("file:///caf\u00e9.txt", "file:///my docs/plan.txt", "done://a%20b",
-                    "case://%c3%bc"):
+        for uri in "file:///caf\u00e9.txt", "file:///my docs/b.txt", "done://a%20b", "d://%c3%bc":
             server.resource(uri, name=uri)(lambda: "")
         for uri in "note://\u00fc/{it}", "file:///my docs/{it}", "item://{it}":
             server.resource(uri, name=uri)(lambda it: it)
-        for uri, found in (
-                *((uri, "") for uri in (
-                    "file:///caf\u00e9.txt", "file:///caf%C3%A9.txt", "file:///caf%c3%a9.txt",
-                    "file:///my docs/plan.txt", "file:///my%20docs/plan.txt", "done://a%20b",
-                    "done://a b", "case://%C3%BC")),
-                ("note://%C3%BC/a", "a"), ("note://\u00fc/a", "a"),
-                ("file:///my%20docs/a%20b", "a b"), ("item://a%20b", "a b"),
-                ("item://%E2%82%AC", "\u20ac"), ("item://a+b", "a+b"), ("item://%2520", "%20")):
-            with self.subTest(uri), Client(server, timeout=DEADLINE) as client:
-                self.assertEqual(found, client.read_resource(uri)["contents"][0]["text"])
-        with Client(server, timeout=DEADLINE) as client:
+        with Client(server) as client:
+            for uri in ("file:///caf\u00e9.txt", "file:///caf%C3%A9.txt", "file:///caf%c3%a9.txt",
+                        "file:///my docs/b.txt", "file:///my%20docs/b.txt", "done://a%20b",
+                        "done://a b", "d://%C3%BC", "note://%C3%BC/a=a", "note://\u00fc/a=a",
+                        "file:///my%20docs/a%20b=a b", "item://a%20b=a b", "item://a+b=a+b",
+                        "item://%E2%82%AC=\u20ac", "item://%2520=%20"):
+                sent, _, found = uri.partition("=")
+                with self.subTest(uri):
+                    self.assertEqual(found, client.read_resource(sent)["contents"][0]["text"])
             for uri in ("item://a%2Fb", "item://..", "item://%2e%2e", "item://a%00b",
-                        "file:///my%20docs%2Fplan.txt"):
+                        "file:///my%20docs%2Fb.txt"):
                 self.assertRaises(RpcError, client.read_resource, uri)
 
 
@@ -3474,12 +3375,7 @@ class TestLists(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"result":{"resources":[]}}
 > {"jsonrpc":"2.0","id":3,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":3,"result":{"prompts":[]}}
-''')
-class TestListChanges(unittest.TestCase):
-    """Tools, resources and prompts come and go."""
 
-
-@plays(r'''
 == A legacy client gets notifications about a resource from resources/subscribe until
    resources/unsubscribe  MUST legacy [res.subscribe.answer] [res.subscribe.updates]
    [res.subscribe.only-subscribed]
@@ -3692,6 +3588,7 @@ class TestRegistration(unittest.TestCase):
                 ("take it", TypeError, lambda: tool(hinted(lambda it: 0, it=List[set]))),
                 ("take self", TypeError, lambda: tool(hinted(lambda self, a: 0, a=int))),
                 ("generator", TypeError, lambda: tool(steps)),
+                ("partial", TypeError, lambda: tool(functools.partial(plain))),
                 *((f"take spot {words}", TypeError, lambda hint=hint: tool(
                     hinted(lambda spot: 0, spot=hint))) for words, hint in (
                     ("bytes", List[bytes]), ("set", set), ("int", Dict[int, str]))),
@@ -3736,15 +3633,21 @@ class TestStdio(ProcessCase):
 
     def test_only_messages_are_written_to_stdout_whatever_a_tool_prints(self) -> None:
         """The output of print(), of a C library and of child processes goes to stderr, and their
-        stdin is empty. [stdio.stdout-only-messages]"""
-        code = r"""
+        stdin is empty. No descriptor that a child inherits leads to stdout.
+        [stdio.stdout-only-messages]"""
+        script = """import os
+for fd in range(1, 256):
+    try:
+        os.write(fd, b"5 child" + os.read(0, 1) + b"\\n")
+    except OSError:  # the descriptor does not exist or is read-only
+        pass"""
+        code = rf"""
 import ctypes, subprocess
 print("1 print")
 sys.stdout.write("2 write\n")
 print("3 __stdout__", file=sys.__stdout__, flush=True)
 os.write(1, b"4 descriptor\n")
-subprocess.run([sys.executable, "-S", "-c", "import sys; print('5 child' + sys.stdin.read())"],
-               check=True)
+subprocess.run([*{PYTHON}, "-c", {script!r}], close_fds=False)
 os.system("echo 6 shell")
 library = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
 library.puts(b"7 C")
@@ -3752,28 +3655,13 @@ library.fflush(None)
 try:
     out = input()
 except EOFError:
-    out = f"{sys.stdin.read()!r} {os.read(0, 1)}" """
+    out = f"{{sys.stdin.read()!r}} {{os.read(0, 1)}}" """
         child = self.start()
         self.assertEqual(["'' b''", "'' b''"], [child.out(code), child.out(code)])
         child.send(request_line(1))
         self.assertEqual({1}, {*child.end()})
         said = "1 print,2 write,3 __stdout__,4 descriptor,5 child,6 shell,7 C".split(",")
-        self.assertEqual(sorted(2 * said), sorted(child.said.splitlines()))
-
-    def test_a_child_process_of_a_tool_does_not_inherit_the_servers_stdout(self) -> None:
-        """None of the descriptors that the child inherits leads to stdout.
-        [stdio.stdout-only-messages]"""
-        script = """import os
-for fd in range(1, 256):
-    try:
-        os.write(fd, b"said by the child\\n")
-    except OSError:  # the descriptor does not exist or is read-only
-        pass"""
-        child = self.start()
-        child.out(f"import subprocess\nsubprocess.run([*{PYTHON!r}, '-c', {script!r}], "
-                  "close_fds=False)")
-        self.assertEqual({}, child.end())
-        self.assertIn("said by the child", child.said)
+        self.assertEqual({*said}, {*child.said.splitlines()})
 
     @unittest.skipUnless(hasattr(os, "fork"), "needs os.fork()")
     def test_a_process_that_a_tool_forks_writes_nothing_to_the_protocol(self) -> None:
@@ -3897,7 +3785,7 @@ finally:
         self.beside(check, [("tool", "server.run()", finally_hangs % PROCESS_STUCK), *(
             (main, main) for main in (
                 finally_hangs % "server.run()",
-                f"import atexit\natexit.register(lambda: {PROCESS_HANG})\nserver.run()",
+                f"import atexit\natexit.register(exec, {PROCESS_STUCK!r}, globals())\nserver.run()",
                 "threading.Thread(target=threading.Event().wait).start()\n"
                 f"try:\n    server.run()\nfinally:\n    {PROCESS_HERE}"))])
 
@@ -3955,7 +3843,7 @@ def once():
 
 
 class TestFaults(ProcessCase):
-    """A server works as well as possible when its client or one of its tools misbehaves."""
+    """A server works as well as possible when its client, a tool or its surroundings misbehave."""
 
     def killed(self, child: ProcessChild) -> None:
         """The client is killed. The server ends, because its stdin ends."""
@@ -4071,28 +3959,24 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
         self.assertIn(b"hello", end.take(DEADLINE) or b"")
         return end
 
+    @unittest.skipIf(WINDOWS, "a pipe that does not block")
     def test_a_host_that_never_reads_stderr_gets_all_responses(self) -> None:
         """OURS: A failure is logged after its response is written. Without workers, the server
         waits then."""
         reader, stderr = os.pipe()
-        os.set_blocking(stderr, False)
-        for size in 4096, 1:  # fill the pipe
-            try:
-                while os.write(stderr, b"x" * size):
-                    pass
-            except BlockingIOError:
-                pass
-        os.set_blocking(stderr, True)
-        fails, ping = process_run(1, "raise ValueError"), request_line(3)
-        for options, lines in (("", [fails, request_line(2, "own/fail"), ping]),
-                               ("", [request_line(2, "own/fail"), fails, ping]),
-                               ("workers=0", [fails]), ("workers=0", [ping, fails])):
+        filler = later(lambda: [os.write(stderr, b"x" * 4096) for _ in itertools.count()])
+        tool, method, ping = (process_run(1, "raise ValueError"), request_line(2, "own/fail"),
+                              request_line(3))
+        for options, *lines in (("", tool, method, ping), ("", method, tool, ping),
+                                ("workers=0", tool), ("workers=0", ping, method)):
             end = self.process(options, stderr)
             for line in lines:
                 end.give(line)
-                self.assertEqual(json.loads(line)["id"], json.loads(
-                    end.take(DEADLINE / 2) or b'{"id":0}')["id"])
-        os.close(reader), os.close(stderr)  # from now on, what is logged is lost
+                got = end.take(DEADLINE / 2) or b"{}"
+                self.assertEqual(json.loads(line)["id"], json.loads(got).get("id"))
+        os.close(reader)  # from now on, what is logged is lost
+        self.assertIsInstance(filler.exception(DEADLINE), OSError)
+        os.close(stderr)
 
     def test_what_a_tool_prints_is_lost_if_stderr_cannot_be_written(self) -> None:
         """It must not come out on stdout instead. [stdio.stdout-only-messages]"""
@@ -4103,13 +3987,9 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
             end = self.process("", one)
             end.give(process_run(1, "print('printed'), os.system('echo child')"))
             self.assertIn(b'"id":1', (end.take(DEADLINE) or b"").replace(b" ", b""))
-            end.close()
+            self.assertEqual(0, end.close())
             self.assertIsNone(end.take(0.1))
         os.close(stderr), full != stderr and os.close(full)
-
-
-class TestSurroundings(ProcessCase):
-    """A server is cheap while it waits, and it works in an unusual environment."""
 
     def test_a_server_uses_no_cpu_while_it_waits(self) -> None:
         """The server waits for a line while a call waits for an event."""
@@ -4132,6 +4012,20 @@ class TestSurroundings(ProcessCase):
         child.send(process_run(1, f"out = {'x' * 300_000!r}"))
         self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
         child.end()
+
+    def test_the_stdout_of_a_server_may_be_a_file(self) -> None:
+        """What a tool prints still goes to stderr, which is a pipe."""
+        program = ("from mcp_ref import Server\nserver = Server('s', '1')\nserver.method('x/print')("
+                   "lambda: print('said') or {})\nserver.run()\nprint('end')")
+        lines = b"\n".join([*OPENING, request_line(1, "x/print")])
+        with tempfile.TemporaryFile() as file:
+            done = subprocess.run(
+                [sys.executable, "-c", program], input=lines, stdout=file, stderr=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": HERE}, timeout=DEADLINE)
+            file.seek(0)
+            *_, response, end = file.read().split(b"\n")[:-1]
+        self.assertEqual((0, b"said"), (done.returncode, done.stderr.strip()))
+        self.assertEqual((1, b"end"), (json.loads(response)["id"], end.strip()))
 
     def test_the_other_side_cannot_forge_a_line_of_the_log(self) -> None:
         wire = Wire(LEGACY[-1])
@@ -4243,16 +4137,15 @@ SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the keyword in
         "minimum": ["1"], "multipleOf": ["1"], "minLength": ["1", None],
     }.items() for it in arguments],
     *[(NotImplementedError, {word: it}, word) for word, arguments in {
+        # They would restrict values, but are so rare that the module does without them.
+        "prefixItems": [[{}]], "contains": [{}], "patternProperties": [{"^n": {}}], "if": [{}],
+        "propertyNames": [{}], "dependentRequired": [{"a": ["b"]}], "dependentSchemas": [{}],
         "unevaluatedProperties": [False], "unevaluatedItems": [False], "$dynamicRef": ["#a"],
         "pattern": ["(", "a{2,1}"], "$ref": ["https://a.example/b", "b.json#/a"],
         "$schema": ["http://json-schema.org/draft-07/schema#", "https://example.org/x"],
     }.items() for it in arguments],
     *[(ValueError, schema, "") for schema in (None, [], 1, "string")],
     (ValueError, {"not": {"properties": {"a": {"type": ""}}}}, "type")]
-# These would restrict values, but are so rare that the module does without them.
-SCHEMA_RARE = {
-    "prefixItems": [{}], "contains": {}, "patternProperties": {"^n": {}}, "propertyNames": {},
-    "dependentRequired": {"a": ["b"]}, "dependentSchemas": {"a": {}}}
 
 
 class TestSchema(unittest.TestCase):
@@ -4278,8 +4171,7 @@ class TestSchema(unittest.TestCase):
     def test_a_schema_that_is_invalid_or_not_supported_is_refused(self) -> None:
         """[jsonschema.declared-dialect] [jsonschema.unsupported-dialect] [jsonschema.schemas-valid]
         [jsonschema.ref-unresolved-reject] Nor can a tool be registered with such a schema."""
-        rare = [(NotImplementedError, {word: it}, word) for word, it in SCHEMA_RARE.items()]
-        for kind, schema, word in SCHEMA_REFUSED + rare:
+        for kind, schema, word in SCHEMA_REFUSED:
             with self.subTest(schema=schema):
                 with self.assertRaisesRegex(kind, re.escape(word)):
                     mcp_ref.validate(1, schema)
@@ -4359,6 +4251,8 @@ class SchemaTool:
     async def method(self, a: int) -> Any:
         return [str(a), SchemaColor.RED]
 
+    __call__ = method
+
 
 def schema_object(properties: Any, *names: str) -> Any:
     return dict(type="object", properties=properties, required=[*names], additionalProperties=False)
@@ -4404,7 +4298,9 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
       ] * (sys.version_info >= (3, 11))]
 SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema, arguments, result)
     *[(why, fn, schema_object({"a": SCHEMA_INT}, "a"), {"a": 1.0}, ["1", "red"]) for why, fn in (
-        ("async method", SchemaTool().method),
+        ("async method", SchemaTool().method), ("an object with __call__", SchemaTool()),
+        ("functools.wraps", functools.wraps(SchemaTool().method)(
+            lambda *args, **more: SchemaTool().method(*args, **more))),
         ("lambda", hinted(lambda a: [str(a), "red"], a=int)))],
     ("defaults", hinted(
         lambda a, b="x", *, c=SchemaColor.RED, d=None, e=(1, 2): [a, b, c, d, e],
@@ -4413,7 +4309,7 @@ SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema,
             "a": SCHEMA_INT, "b": {**SCHEMA_STR, "description": "text", "default": "x"},
             "c": {**SCHEMA_COLOR, "default": "red"}, "d": SCHEMA_INT,
             "e": {**SCHEMA_LIST, "items": SCHEMA_INT, "default": [1, 2]}}, "a"),
-     {"a": 1}, [1, "x", "red", None, [1, 2]]),
+     {"a": 1, "d": "null"}, [1, "x", "red", None, [1, 2]]),
     ("Context", hinted(lambda context, a: [str(a)], context="Context", a="int"),
      schema_object({"a": SCHEMA_INT}, "a"), {"a": 1}, ["1"])]
 # (hint, value, structured content in the modern revision; None: there is none)
@@ -4427,7 +4323,12 @@ RESULTS: List[Tuple[str, Any, Any]] = [
 MENDED: List[Tuple[str, Any, Any]] = [  # (hint, a value that does not fit, in Python)
     ("int", "7", 7), ("float", " 7 ", 7), ("List[int]", "[1, 2]", [1, 2]),
     ("Dict[str, int]", '{"a": 1}', {"a": 1}), ("SchemaSpot", '{"x": 1}', {"x": 1}),
-    ("Optional[List[int]]", "[1]", [1]), ("SchemaNull", {"a": None}, SchemaNull())]
+    ("Optional[List[int]]", "[1]", [1]), ("SchemaNull", {"a": None}, SchemaNull()),
+    # Models send both at once: text instead of an object, and null for a member of it.
+    ("SchemaNull", '{"a": null, "b": 2}', SchemaNull(None, 2)), ("Optional[int]", "null", None),
+    ("List[SchemaNull]", ['{"a": null}', {"a": None}], [SchemaNull()] * 2),
+    ("List[SchemaNull]", '[{"a": null}]', [SchemaNull()]), ("SchemaOptions", '{"deep": null}', {}),
+    ("Dict[str, SchemaNull]", '{"k": {"a": null}}', {"k": SchemaNull()})]
 UNCHANGED: List[Tuple[str, Any]] = [  # (hint, a value that fits)
     ("str", "7"), ("str", "null"), ("typing.Union[int, str]", "7"), ("Any", "7"),
     ("List[str]", ["[]"]), ("Optional[int]", None), ("Dict[str, Any]", {"a": None})]
@@ -4435,7 +4336,7 @@ UNMENDED: List[Tuple[str, Any]] = [  # (hint, a value that does not fit and cann
     ("int", "one"), ("int", "\u0661"), ("int", "7 8"), ("int", ""), ("str", 7),
     ("float", "NaN"), ("bool", "True"), ("bool", 1), ("List[int]", "1"),
     ("List[int]", [None]), ("List[int]", "[" * 5000), ("int", None), ("int", "\ud800"),
-    ("SchemaSpot", {"x": None})]
+    ("SchemaSpot", {"x": None}), ("SchemaSpot", {"x": 1, "y": 1})]
 
 
 class TestHints(unittest.TestCase):
@@ -4445,7 +4346,7 @@ class TestHints(unittest.TestCase):
         """List and call a function as a tool. Return its entry in the list and the result."""
         server = Server("s", "1")
         server.tool(name="tool")(fn)
-        with Client(server, protocol_version=revision, timeout=DEADLINE) as client:
+        with Client(server, protocol_version=revision) as client:
             tool, = client.list_tools()  # from now on the client checks structured results
             result = client.call_tool("tool", arguments or {})
         result.pop("_meta", 0), result.pop("resultType", 0)
@@ -4495,7 +4396,7 @@ class TestHints(unittest.TestCase):
 
     def test_a_hint_of_a_result_that_says_too_little_makes_no_output_schema(self) -> None:
         """Neither does str, which is text for the model."""
-        for hint in ("str", "Any", "dict"):
+        for hint in "str", "Any", "dict":
             with self.subTest(hint):
                 tool, _ = self.use(hinted(lambda: None, **{"return": hint}))
                 self.assertNotIn("outputSchema", tool)
@@ -4532,24 +4433,6 @@ class TestHints(unittest.TestCase):
         self.assertTrue(result["isError"])
         self.assertIn("tomorrow", text_of(result))
 
-    def test_a_form_may_be_a_dataclass_or_a_typed_dict(self) -> None:
-        """OURS: An accepted form is an instance; None means that the user declined."""
-        server, forms = Server("s", "1"), []
-        server.tool(name="ask")(hinted(
-            lambda context: repr(context.elicit("Where?", form)), context=Context))
-        for (form, filled), revision in itertools.product(
-                ((Place, repr(Place(1, 0))), (SchemaSpot, "{'x': 1}")), ("2025-11-25", MODERN)):
-            for action, content, answer in ("accept", {"x": 1}, filled), ("decline", None, "None"):
-                def fill_in(params: Any) -> Any:
-                    forms.append(set(params["requestedSchema"]["properties"]))
-                    return {"action": action, **({"content": content} if content else {})}
-
-                with self.subTest(revision, form=form, action=action), Client(
-                        server, protocol_version=revision, on_elicit=fill_in,
-                        timeout=DEADLINE) as client:
-                    self.assertEqual(answer, text_of(client.call_tool("ask")))
-        self.assertEqual([{"x", "y"}] * 4 + [{"x"}] * 4, forms)
-
     def test_a_field_that_its_class_computes_is_part_of_a_result(self) -> None:
         """An argument with this hint may have it, too, but it has no effect."""
         for given in {"side": 2}, {"side": 2, "area": 5}:
@@ -4578,7 +4461,7 @@ class TestHints(unittest.TestCase):
         server = Server("s", "1")
         self.assertIs(search, server.tool(search))
         server.prompt(name="find", description="Find it.")(search)
-        with Client(server, timeout=DEADLINE) as client:
+        with Client(server) as client:
             tool, prompt = client.list_tools() + client.list_prompts()
         self.assertEqual(["search", "Search the library.", "find", "Find it."], [
             one[member] for one in (tool, prompt) for member in ("name", "description")])
@@ -4597,43 +4480,22 @@ class TestHints(unittest.TestCase):
                 self.use(hinted(lambda it: got.append(it), it=hint), {"it": value})
                 self.assertEqual(repr([wanted]), repr(got))
 
-    def test_json_text_is_mended_like_the_value_that_it_stands_for(self) -> None:
-        """OURS: Models send both at once: text instead of an object, and null in its members."""
-        def take(one: SchemaNull = SchemaNull(), count: Optional[int] = None,
-                 many: List[SchemaNull] = [], at: SchemaOptions = {},  # type: ignore[valid-type]
-                 named: Dict[str, SchemaNull] = {}) -> str:
-            return repr([one, count, many, at, named])
-
-        for text, value in (
-                ({"one": '{"a": null}'}, {"one": {"a": None}}), ({"count": "null"}, {}),
-                ({"one": '{"a": null, "b": 2}'}, {"one": {"b": 2}}),
-                ({"many": '[{"a": null}]'}, {"many": [{}]}),
-                ({"many": ['{"a": null}', {"a": None}]}, {"many": [{}, {}]}),
-                ({"at": '{"deep": null}'}, {}), ({"named": '{"a": {"a": null}}'},
-                                                 {"named": {"a": {}}})):
-            with self.subTest(text):
-                self.assertEqual(self.use(take, value)[1], self.use(take, text)[1])
-
     def test_the_hints_of_a_program_that_an_editor_runs_with_exec_are_resolved(self) -> None:
         """OURS: Its names are not those of the module that its classes name."""
         space: Dict[str, Any] = {"__name__": "__main__"}
         exec("""from __future__ import annotations
-from dataclasses import dataclass
-from typing import List, TypedDict
-@dataclass
+import dataclasses, typing
+@dataclasses.dataclass
 class Inner:
     n: int
-@dataclass
-class Outer:
-    inners: List[Inner]
-class Both(TypedDict):
-    one: Outer
-def take(it: Both) -> Both:
-    return {"one": Outer([Inner(it["one"].inners[0].n)])}""", space)
-        both = {"one": {"inners": [{"n": 1}]}}
-        tool, result = self.use(space["take"], {"it": both})
-        self.assertEqual(both, result["structuredContent"])
-        self.assertEqual("object", tool["outputSchema"]["type"])
+class Outer(typing.TypedDict):
+    inner: typing.List[Inner]
+def take(it: Outer) -> Outer:
+    return {"inner": [Inner(it["inner"][0].n)]}""", space)
+        outer = {"inner": [{"n": 1}]}
+        tool, result = self.use(space["take"], {"it": outer})
+        self.assertEqual((outer, "object"), (
+            result["structuredContent"], tool["outputSchema"]["type"]))
 
     def test_if_a_fault_remains_the_result_reports_the_original_faults(self) -> None:
         for hint, value in UNMENDED:
@@ -4702,6 +4564,31 @@ def take(it: Both) -> Both:
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 = (wire.opened, wire.ended, client.protocol_version) == (2, 1, revision)
 
+== If a server that is too slow for the probe refuses initialize, and names a modern revision, the
+   client sends server/discover again  OURS 2025-11-25 raw client
+! client = wire.client = Client(wire, probe_timeout=0.05); client.connect()
+> {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$probe","...":0}}
+> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
+< {"jsonrpc":"2.0","id":"$hello","error":{"code":-32022,"message":"Unsupported protocol version",
+   "data":{"supported":["2026-07-28"],"requested":"2025-11-25"}}}
+> {"jsonrpc":"2.0","id":"$again","method":"server/discover","params":"..."}
+< {"jsonrpc":"2.0","id":"$again","result":{"resultType":"complete","ttlMs":0,"cacheScope":"private",
+   "supportedVersions":["2026-07-28"],"capabilities":{}}}
+= (client.protocol_version, wire.opened) == ("2026-07-28", 1)
+! client.close()
+
+== A client sends no other request while connect() is running  SHOULD legacy raw client
+   [life.client-no-early-requests]
+! client = wire.client = Client(wire, protocol_version=revision)
+! connecting = later(client.connect)
+> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
+! client.start("tools/list", {})
+= isinstance(raised, ConnectionClosed) and not client.connected
+< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+= connecting.result(DEADLINE) is client and client.connected
+
 == A client does not cancel initialize if the server does not answer, but closes the connection
    MUST legacy raw client [cancel.not-initialize]
 ! client = wire.client = Client(wire, protocol_version=revision, timeout=0.05); client.connect()
@@ -4723,7 +4610,7 @@ def take(it: Both) -> Both:
    "io.modelcontextprotocol/clientCapabilities":"$offers"}}}
 .
 < {"jsonrpc":"2.0","id":"$probe","result":{"resultType":"complete","ttlMs":0,"cacheScope":"private",
-   "supportedVersions":["2027-01-01","2026-07-28"],"capabilities":{"tools":{}},
+   "supportedVersions":["2999-01-01","2026-07-28"],"capabilities":{"tools":{}},
    "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"suite","version":"1"}}}}
 = offers == {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
 = (client.protocol_version, client.server_info) == (revision, INFO)
@@ -4768,17 +4655,6 @@ class TestClientOpening(unittest.TestCase):
     def test_any_response_to_the_probe_that_is_not_modern_leads_to_initialize(self) -> None:
         """MUST: The server may also end. [ver.probe.legacy-fallback] [ver.probe.not-one-code]"""
         plays_rows(self, r"""
-== A client sends no other request while connect() is running  SHOULD legacy raw client
-   [life.client-no-early-requests]
-! client = wire.client = Client(wire, protocol_version=revision)
-! connecting = later(client.connect)
-> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
-! client.start("tools/list", {})
-= isinstance(raised, ConnectionClosed) and not client.connected
-< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
-> {"jsonrpc":"2.0","method":"notifications/initialized"}
-= connecting.result(DEADLINE) is client and client.connected
-
 == After this response to the probe the client sends initialize  MUST 2025-11-25 raw client
 ! client = wire.client = Client(wire); client.connect()
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
@@ -4807,14 +4683,14 @@ class TestClientOpening(unittest.TestCase):
 = raised is not None
 """, [*((f"{code} {data}", *how, f'"error":{{"code":{code},"message":"no"{data}}}', code)
             for how, code, data in (
-            (modern, -32022, ',"data":{"supported":["2027-01-01"]}'), (modern, -32022, ""),
+            (modern, -32022, ',"data":{"supported":["2999-01-01"]}'), (modern, -32022, ""),
             (modern, -32022, ',"data":{"supported":5}'), (modern, -32021, ""),
             (("modern", "revision", "server/discover"), -32601, ""),
-            (legacy, -32603, ""), (legacy, -32022, ',"data":{"supported":["2027-01-01"]}'),
+            (legacy, -32603, ""), (legacy, -32022, ',"data":{"supported":["2999-01-01"]}'),
             (legacy, -32600, ',"data":{"supported":["2026-07-28"]}'))),
             *((result, *how, f'"result":{result}', 0) for how, result in (
-                (modern, '{"supportedVersions":["2027-01-01"],"capabilities":{}}'),
-                (legacy, '{"protocolVersion":"1.0"' + rest), (legacy, "{}"), (legacy, "[]"),
+                (modern, '{"supportedVersions":["2999-01-01"],"capabilities":{}}'),
+                (legacy, '{"protocolVersion":"2999-01-01"' + rest), (legacy, "{}"), (legacy, "[]"),
                 (legacy, '{"protocolVersion":"2026-07-28"' + rest),
                 (legacy, '{"protocolVersion":"2025-11-25","capabilities":{}}'),
                 (legacy, '{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":5}')))])
@@ -4822,11 +4698,10 @@ class TestClientOpening(unittest.TestCase):
     def test_the_arguments_of_a_client_are_checked_at_once(self) -> None:
         """MUST: They are wrong if the client does not speak the revision, or if the URI of a root
         is not a file URI. [roots.uri-file]"""
-        for options in ({"protocol_version": "2027-01-01"}, {"roots": ["/tmp"]},
+        for options in ({"protocol_version": "2999-01-01"}, {"roots": ["/tmp"]},
                         {"roots": ["https://a.example"]}, {"roots": [{"name": "no uri"}]}):
             with self.subTest(options), self.assertRaises(ValueError):
                 Client(["x"], **options)
-        self.assertRaises(FileNotFoundError, Client(["./no such command"]).connect)
 
 
 @plays(r"""
@@ -4969,12 +4844,12 @@ class TestClientRequests(unittest.TestCase):
                     self.assertRaises(ValueError, client.list_prompts)
             self.assertLess(len(asked), 1100)
 
-    def call(self, schema: Any, value: Any, times: int = 1) -> None:
+    def call(self, schema: Any, value: Any, times: int = 1, **more: Any) -> None:
         """List and call a tool, whose server declares a schema and sends structured content."""
         end = Wire("2025-11-25")
         tools = [{"name": "odd tool", "inputSchema": {}, "outputSchema": schema}]
         end.respond = lambda message: {"tools": tools} if message["method"] == "tools/list" else {
-            "content": [], "structuredContent": value}
+            "content": [], "structuredContent": value, **more}
         with end.client as client:
             client.list_tools()
             for _ in range(times):
@@ -5065,20 +4940,12 @@ class TestClientRequests(unittest.TestCase):
                 "{}", '{"tools":[{"name":5}]}', '{"tools":[],"nextCursor":5}'))) for one in those])
 
     def test_a_client_validates_structured_content_by_the_listed_output_schema(self) -> None:
-        """MUST: The result of a failed call has none. [tools.output.client-validates]
+        """MUST: The result of a failed call need not fit. [tools.output.client-validates]
         [tools.call.iserror-default]"""
-        plays_rows(self, r"""
-== The client calls a tool with an outputSchema  MUST 2025-06-18+ client
-! client.list_tools()
-> {"jsonrpc":"2.0","id":"$a","method":"tools/list"}
-< {"jsonrpc":"2.0","id":"$a","result":{"tools":[{"name":"p","inputSchema":{"type":"object"},
-   "outputSchema":{"type":"object","required":["x"],"properties":{"x":{"type":"integer"}}}}]}}
-! client.call_tool("p")
-> {"jsonrpc":"2.0","id":"$b","method":"tools/call","params":{"name":"p"}}
-< {"jsonrpc":"2.0","id":"$b","result":{"content":[]%s}}
-= raised is None if %s else isinstance(raised, ValueError)
-""", [("fits", ',"structuredContent":{"x":1}', True), ("failed", ',"isError":true', True),
-            ("does not fit", ',"structuredContent":{"x":"1"}', False), ("is not there", "", False)])
+        schema = {"type": "object", "required": ["x"], "properties": {"x": SCHEMA_INT}}
+        self.call(schema, {"x": 1}), self.call(schema, None, isError=True)
+        for wrong in {"x": "1"}, {}, None:
+            self.assertRaises(ValueError, self.call, schema, wrong)
 
     def test_a_client_ignores_and_logs_a_line_that_is_not_a_valid_message(self) -> None:
         """MUST: The line may be stray output, or an array in a revision without batches. The client
@@ -5099,7 +4966,7 @@ class TestClientRequests(unittest.TestCase):
         server.tool(name="work")(hinted(lambda steps, context: [
             context.progress(step) for step in range(steps) if not stop.wait(0.1)][:0],
             steps=int, context=Context))
-        with Client(server, timeout=DEADLINE) as client:
+        with Client(server) as client:
             client.call_tool("work", {"steps": 8}, timeout=0.6, max_timeout=DEADLINE)
             call = functools.partial(client.call_tool, "work", {"steps": 99})
             for options in ({"timeout": 0.3}, {"timeout": DEADLINE, "max_timeout": 0.1},
@@ -5122,6 +4989,11 @@ class TestClientRequests(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$a","result":{}}
 > {"jsonrpc":"2.0","id":0,"result":{"role":"assistant","content":{"type":"text","text":"four"},
    "model":"m"}}
+
+== A client answers an invalid request of a server with an error if the id can be read  MUST legacy
+   client [base.error.invalid-request]
+< {"jsonrpc":"2.0","id":"a","method":"ping","params":5}
+> {"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"..."}}
 
 == A client sends no response to a request that the server has cancelled  SHOULD legacy client
    offers [cancel.receiver-silent]
@@ -5222,6 +5094,19 @@ class TestClientRequests(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$d","result":{}}
 ! client.close(); one.cancel()
 
+== If a server refuses a subscription that connect() renews, the client is connected without it
+   OURS legacy client
+! one = client.subscribe(["x:1"])
+> {"jsonrpc":"2.0","id":"$a","method":"resources/subscribe","params":{"uri":"x:1"}}
+< {"jsonrpc":"2.0","id":"$a","result":{}}
+! client.connect()
+> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
+< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+> {"jsonrpc":"2.0","id":"$b","method":"resources/subscribe","params":{"uri":"x:1"}}
+< {"jsonrpc":"2.0","id":"$b","error":{"code":-32602,"message":"no"}}
+= client.connected
+
 == close() cancels all waiting calls and may be called again, and the end of a `with` block closes
    the client, too  OURS client
 ! waiter = later(client.call_tool, "x")
@@ -5261,11 +5146,6 @@ class TestClientAnswers(unittest.TestCase):
         sample, form = ('{"messages":[],"maxTokens":9%s}',
                         '{"message":"?","requestedSchema":{"type":"object","properties":{}}%s}')
         plays_rows(self, r"""
-== A client answers an invalid request of a server with an error if the id can be read  MUST legacy
-   client [base.error.invalid-request]
-< {"jsonrpc":"2.0","id":"a","method":"ping","params":5}
-> {"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"..."}}
-
 == The client refuses this request  MUST %s client
 ! def refuse(params): raise RpcError(-1, "The user says no")
 ! wire.sample = lambda params: {} if params["messages"] else refuse(params)
@@ -5386,27 +5266,6 @@ class TestInProcess(unittest.TestCase):
                 self.assertLess(time.monotonic() - began, DEADLINE / 2)
                 answers.set()
 
-    def test_control_c_cancels_the_call_that_waits(self) -> None:
-        for revision in LEGACY[-1], MODERN:
-            server, cancelled = Server("s", "1"), threading.Event()
-
-            @server.tool
-            def stop(context: Context) -> None:
-                if WINDOWS:  # os.kill() would end the process
-                    signal.raise_signal(signal.SIGINT)
-                else:
-                    os.kill(os.getpid(), signal.SIGINT)  # the main thread waits for the result
-                began = time.monotonic()
-                while not context.cancelled and time.monotonic() - began < DEADLINE:
-                    cancelled.wait(0.01)
-                if context.cancelled:
-                    cancelled.set()
-
-            with self.subTest(revision):
-                client = self.client(server, protocol_version=revision)
-                self.assertRaises(KeyboardInterrupt, client.call_tool, "stop")
-                self.assertTrue(cancelled.wait(DEADLINE))
-
     def test_a_client_works_after_an_interrupt_at_any_line_of_a_call(self) -> None:
         server = Server("s", "1")
 
@@ -5455,12 +5314,6 @@ class TestInProcess(unittest.TestCase):
                 self.assertRaises(RequestTimeout, client.batch, calls, 0.4)
                 for key in "ah":
                     self.assertEqual("yes", text_of(client.call_tool("stopped", {"key": key})))
-
-
-class TestCallbacks(unittest.TestCase):
-    """on_notification and on_progress run in order, on one thread, and may use the client."""
-
-    client = TestInProcess.client
 
     def test_callbacks_run_in_order_of_arrival_on_other_threads(self) -> None:
         """call_tool() returns after its on_progress calls have returned. A callback may call the
@@ -5614,7 +5467,8 @@ class TestClientProcess(unittest.TestCase):
     def test_a_server_that_cannot_be_started_raises_oserror_with_its_command(self) -> None:
         for command, cwd in ((["no-such-command", "x"], None),
                              ([sys.executable, "x"], "/no/such/folder")):
-            with self.subTest(command), self.assertRaisesRegex(OSError, cwd or command[0]):
+            wanted = "" if WINDOWS else cwd or command[0]  # the error of Windows names nothing
+            with self.subTest(command), self.assertRaisesRegex(OSError, wanted):
                 Client(command, cwd=cwd, timeout=DEADLINE).connect()
 
     def test_a_server_process_has_the_given_env_and_cwd_and_its_clients_stderr(self) -> None:
@@ -5779,12 +5633,13 @@ class TestWindows(ProcessCase):
         self.assertEqual(["\\u2713", "strict"], child.said.split())
 
     def test_control_c_ends_each_wait_of_a_client_at_once(self) -> None:
-        """Before Python 3.14, it interrupts no lock there."""
-        gate = threading.Event()
+        """Before Python 3.14, it interrupts no lock on Windows. Open requests are cancelled."""
+        gate, cancelled = threading.Event(), threading.Semaphore(0)
         self.addCleanup(gate.set)
 
         def interrupt(*what: Any) -> None:
-            """Send Ctrl-C to the main thread, which is waiting or about to wait."""
+            """Send Ctrl-C to the main thread."""
+            gate.wait(0.2)  # so it is probably waiting by now
             if WINDOWS:  # os.kill() would end this process
                 signal.raise_signal(signal.SIGINT)
             else:
@@ -5797,6 +5652,8 @@ class TestWindows(ProcessCase):
                 return {"contents": [], "resultType": "input_required", "inputRequests": {"a": {
                     "method": "elicitation/create", "params": {"message": "?"}}}}
             token = message.get("params", {}).get("_meta", {}).get("progressToken")
+            if message["method"] == "notifications/cancelled":
+                cancelled.release()
             if message["method"] == "tools/call" and token is None:
                 later(interrupt)
             if token is None:
@@ -5818,6 +5675,7 @@ class TestWindows(ProcessCase):
                 self.assertRaises(KeyboardInterrupt, job)
                 self.assertLess(time.monotonic() - began, DEADLINE / 2)
             gate.set()  # interrupt() returns
+        self.assertTrue(cancelled.acquire(timeout=DEADLINE) and cancelled.acquire(timeout=DEADLINE))
 
     @unittest.skipUnless(hasattr(signal, "SIGBREAK"), "needs SIGBREAK")
     def test_sigbreak_ends_a_server_as_sigterm_does(self) -> None:
@@ -5846,7 +5704,7 @@ class TestWindows(ProcessCase):
                 (False, ("CON", "NUL", "nul.txt", "nul .x", "aux", "COM1", "lpt9.a.b", "COM%C2%B9",
                          "CONIN$", "conout$", "data.txt:stream", "data.txt::$DATA", "a.", "a%20",
                          "...")),
-                (True, ("console", "com", "COM10", "nul1", "x.nul", "a.txt", "$", "a b"))):
+                (True, ("console", "com", "comb", "COM10", "nul1", "x.nul", "a.txt", "a b"))):
             for name in names:
                 got = talk.request("resources/read", {"uri": f"fixture://item/{name}"})
                 self.assertEqual(known, "result" in got, name)

@@ -41,7 +41,7 @@ def find_files() -> list[str]:
         name = os.path.basename(path)
         return ORDER.index(name if name in ORDER else "any other")
 
-    found = [path for files in FILES
+    found = [os.path.normpath(path) for files in FILES
              for path in sorted(glob.glob(os.path.join(ROOT, files), recursive=True))]
     return sorted(found, key=place)
 
@@ -113,12 +113,14 @@ def run_file(python: str, path: str, seed: str) -> tuple[str, list[int]]:
     if seed:
         command[1:] = ["-X", "dev", "-W", "error", __file__, path, seed]
     began = time.monotonic()
-    try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=DEADLINE)
-    except subprocess.TimeoutExpired as error:
-        return f"{path}: no end after {error.timeout} s", [0, 1, 0]
-    output = done.stdout.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
+    with tempfile.TemporaryFile() as file:  # a pipe could be held open by a child of a test
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=file,
+                                  stderr=subprocess.STDOUT, timeout=DEADLINE)
+        except subprocess.TimeoutExpired as error:
+            return f"{path}: no end after {error.timeout} s", [0, 1, 0]
+        file.seek(0)
+        output = file.read().decode("utf-8", "backslashreplace").replace("\r\n", "\n")
     found = COUNTS.findall(output)
     counts = [int(number) for number in found[-1]] if found else [0, 0, 0]
     if done.returncode != 0:

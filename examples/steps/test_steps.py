@@ -399,12 +399,12 @@ def sections_of(text: str) -> Dict[str, str]:
     return dict(found)
 
 
-@unittest.skipUnless(os.name == "posix", "the commands are written for sh")
 class TestWalk(unittest.TestCase):
     """README.md says what happens."""
 
     text = (HERE / "README.md").read_text(encoding="utf-8")
 
+    @unittest.skipUnless(os.name == "posix", "the commands are written for sh")
     @unittest.skipIf(sys.implementation.name == "pypy", "its EOFError has no text")
     def test_each_command_prints_the_lines_below_it(self) -> None:
         """Each section has a copy of this folder. Its commands run in order, beside the others."""
@@ -485,6 +485,7 @@ class TestWalk(unittest.TestCase):
             self.assertLess(last, place)
             last = place - 1
 
+    @unittest.skipUnless(shutil.which("diff"), "needs the program diff")
     def test_the_table_has_the_lines_and_the_stages(self) -> None:
         for row in table_of_programs():
             with self.subTest(row=row):
@@ -580,7 +581,6 @@ def survived(name: str) -> List[str]:
     return [row for row, outcome in outcomes.items() if outcome.result() == SURVIVED[row][1]]
 
 
-@unittest.skipUnless(os.name == "posix", "pipes of POSIX")
 class TestProcesses(unittest.TestCase):
     """A program that runs as a process, as a host would start it."""
 
@@ -627,13 +627,12 @@ class TestProcesses(unittest.TestCase):
             lines = [json.loads(process.stdout.readline() or b"{}") for _ in range(2)]
             self.assertEqual(["hello", "call"], [line.get("id") for line in lines])
             rest, printed = process.communicate(timeout=DEADLINE)
-            self.assertEqual((b"", b"hello\n"), (rest, printed))
+            self.assertEqual((b"", [b"hello"]), (rest, printed.splitlines()))
 
 
 # --- The client -----------------------------------------------------------------------------------
 
 
-@unittest.skipUnless(os.name == "posix", "pipes and signals of POSIX")
 class TestClient(unittest.TestCase):
     """The client of step 3, on its command line."""
 
@@ -689,7 +688,7 @@ class TestClient(unittest.TestCase):
 
     def test_it_answers_requests_of_the_server_and_skips_what_is_not_a_message(self) -> None:
         done = self.client(["x"], self.odd("""
-            print("a banner", flush=True)
+            sys.stdout.buffer.write(b"a banner\\n")
             write(method="notifications/x")
             write(id=7, method="ping")
             assert read() == {"jsonrpc": "2.0", "id": 7, "result": {}}
@@ -714,8 +713,8 @@ class TestClient(unittest.TestCase):
 
     def test_a_missing_program_and_wrong_arguments_are_named(self) -> None:
         done = self.client([], ["no-such-program"])
-        self.assertEqual((1, "cannot start no-such-program: No such file or directory\n"),
-                         (done.returncode, done.stderr))
+        self.assertEqual(1, done.returncode)  # each system has other words for the reason
+        self.assertRegex(done.stderr, r"\Acannot start no-such-program: .+\n\Z")
         for words, command, said in ((["add", "{"], ["x"], "invalid loads value: '{'"),
                                      ([], [], "the command of the server is missing")):
             done = self.client(words, command)

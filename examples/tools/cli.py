@@ -11,7 +11,10 @@ terminal. -h lists the options, which may stand anywhere before the `--`.
 Results go to stdout, everything else to stderr. The exit status is 0 for success, 1 if
 the connection or the tool has failed, 2 for a wrong command line, and 130 after Ctrl-C.
 
-Look at: escape, without which a server could control your terminal.
+It needs Python 3.9 or newer, and beside it, or two folders above it, mcp_ref.py; and
+beside it common.py, hosts.py and hosts.json.
+
+Look at: ask_on_terminal, which answers the questions of a tool.
 Try: python3 examples/tools/cli.py inspect --trace -- python3 mcp_ref.py
 """
 from __future__ import annotations
@@ -20,19 +23,19 @@ import argparse
 import contextlib
 import io
 import json
-import re
+import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 # At the end, so that PYTHONPATH can name another version of the module.
-sys.path.append(str(Path(__file__).resolve().parents[2]))
+sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
 
 from mcp_ref import REVISIONS, Client, RpcError, __version__, decode  # noqa: E402
 import hosts  # noqa: E402
+from common import accept_all_text, cut, escape  # noqa: E402
 
 Json = dict[str, Any]
 USAGE = """cli.py inspect [OPTIONS] -- COMMAND...
@@ -46,10 +49,6 @@ KINDS = (("tools", "tool", "tools", Client.list_tools),
          ("resourceTemplates", "resource template", "resources",
           Client.list_resource_templates),
          ("prompts", "prompt", "prompts", Client.list_prompts))
-# All control characters except the newline; line separators; lone surrogates; and the
-# marks that change the direction of text, with which one URL can look like another.
-CONTROL_CHARACTERS = ("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
-                      "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 # --- The command line -----------------------------------------------------------------
@@ -57,8 +56,7 @@ CONTROL_CHARACTERS = ("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 def main(argv: list[str]) -> int:
     """Run a command; return the exit status. A wrong command line raises SystemExit."""
     options = parse(argv)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # Windows may have a small code page
-        sys.stdout.reconfigure(errors="backslashreplace")
+    accept_all_text()
     try:
         client = Client(options.server, on_elicit=ask_on_terminal,
                         timeout=options.timeout, protocol_version=options.revision)
@@ -68,7 +66,10 @@ def main(argv: list[str]) -> int:
                 return inspect_server(client, options.json)
             return call_tool(client, options.tool, options.arguments, options.json)
     except (RpcError, OSError, ValueError, RuntimeError) as error:
-        complain(f"{type(error).__name__}: {error}")
+        words = str(error)
+        if isinstance(error, FileNotFoundError):  # Windows does not name the file
+            words = f"{options.server[0]}: {error.strerror}"
+        complain(f"{type(error).__name__}: {words}")
         return 1
     except KeyboardInterrupt:
         return 130
@@ -76,7 +77,7 @@ def main(argv: list[str]) -> int:
 
 def parse(argv: list[str]) -> argparse.Namespace:
     """Return command, tool, arguments, the options, and the command of the server."""
-    split = argv.index("--") if "--" in argv else len(argv)
+    words, server = cut(argv)
     parser = argparse.ArgumentParser(usage=USAGE, allow_abbrev=False)
     parser.add_argument("command", choices=("inspect", "call"), help="what to do")
     parser.add_argument("tool", metavar="TOOL", nargs="?", help="the tool to call")
@@ -89,8 +90,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--revision", metavar="DATE", choices=list(REVISIONS),
                         help=f"one of {', '.join(REVISIONS)}")
     parser.add_argument("--version", action="version", version=f"mcp_ref {__version__}")
-    options = parser.parse_intermixed_args(argv[:split])
-    options.server = argv[split + 1:]
+    options = parser.parse_intermixed_args(words)
+    options.server = server
     if not options.server:
         parser.error("the command of the server is missing; write it after --")
     if (options.command == "call") != bool(options.tool):
@@ -104,15 +105,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     return options
 
 
-def escape(text: str) -> str:
-    """Escape control characters, so that a server cannot control the terminal."""
-    # ascii() gives '\x1b' with quotes.
-    return re.sub(CONTROL_CHARACTERS, lambda found: ascii(found[0])[1:-1], text)
-
-
 def entry(text: str) -> str:
     """Escape, and indent further lines, which could look like other entries."""
-    return escape(text).replace("\n", "\n    ")
+    return escape(text, "\n    ")
 
 
 def show(text: str) -> None:
@@ -131,16 +126,17 @@ class Trace:
     latency of a response, and the line. `>` marks lines that this process writes."""
 
     def __init__(self) -> None:
-        self._began = time.monotonic()
+        self._began = time.perf_counter()  # monotonic() has steps of 16 ms on Windows
         self._lock = threading.Lock()
         self._sent: dict[tuple[str, Any], float] = {}  # (direction, id) of a request
 
     def __call__(self, arrow: str, line: bytes) -> None:
-        now = time.monotonic() - self._began
+        now = time.perf_counter() - self._began
         latency = ""
         with contextlib.suppress(RpcError):  # the line is not a message
             latency = self._latency(arrow, decode(line), now)
-        shown = line.decode("utf-8", "backslashreplace")
+        # A line may end with CRLF.
+        shown = line.removesuffix(b"\r").decode("utf-8", "backslashreplace")
         complain(f"{now:8.3f} {arrow} {latency:>10} {shown}")
 
     def _latency(self, arrow: str, message: Any, now: float) -> str:
@@ -281,12 +277,12 @@ def show_result(result: Json) -> None:
     for block in result["content"]:
         if block.get("type") == "text":
             texts.append(block["text"])
-            print(escape(block["text"]))
+            print(escape(block["text"], "\n"))
         else:
             show(describe_block(block))
     structured = result.get("structuredContent")
     if structured is not None and not any(says(text, structured) for text in texts):
-        print(escape(json.dumps(structured, indent=2, ensure_ascii=False)))
+        print(escape(json.dumps(structured, indent=2, ensure_ascii=False), "\n"))
     if result.get("isError"):
         complain("the tool has failed (isError)")
 
@@ -316,7 +312,7 @@ def ask_on_terminal(params: Json) -> Json:
     URL, or a form without fields, is accepted with y or yes. Nothing is opened.
     """
     complain(f"{params['message']} {params.get('url', '')}")
-    if not sys.stdin or not sys.stdin.isatty():
+    if not is_terminal():
         complain("(declined, because stdin is not a terminal)")
         return {"action": "decline"}
     fields = params.get("requestedSchema", {}).get("properties", {})
@@ -335,6 +331,15 @@ def ask_on_terminal(params: Json) -> Json:
             with contextlib.suppress(KeyError):  # ask again
                 content[name] = field_value(line, field)
     return {"action": "accept", "content": content}
+
+
+def is_terminal() -> bool:
+    """Tell whether stdin is a terminal. Windows says so of the null device as well, but
+    a console is no file."""
+    if not sys.stdin or not sys.stdin.isatty():
+        return False
+    return os.name != "nt" or not isinstance(
+        getattr(sys.stdin.buffer, "raw", None), io.FileIO)
 
 
 def field_value(typed: str, field: Json) -> Any:

@@ -24,11 +24,13 @@ The values at these places are:
     output schema         the whole outputSchema
     each input schema     the inputSchema and every schema in it, which may be a boolean
     each schema           the same, and the outputSchema and every schema in it
-    result length         the number of characters in the text blocks of a result
 
 The program prints the name of each host that has objections, and below it one line for
 each rule that a tool breaks. --host selects one host. The exit status is 1 if there is
 an objection.
+
+It needs Python 3.9 or newer, and beside it, or two folders above it, mcp_ref.py; and
+beside it common.py and hosts.json.
 
 Look at: schemas_in, which finds the schemas in a schema.
 Try: python3 examples/tools/hosts.py -- python3 examples/tools/every_hint.py
@@ -37,13 +39,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # see 01_hello.py
+sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
 
+from common import accept_all_text, cut  # noqa: E402
 from mcp_ref import Client, RpcError, validate  # noqa: E402
 
 Json = dict[str, Any]
@@ -78,13 +82,6 @@ def findings(tools: Iterable[Json], server_name: str = "") -> list[Finding]:
         for kind, place, value in values_of(tool, server_name):
             found += broken_rules(kind, place, value)
     return found
-
-
-def findings_in_result(tool_name: str, result: Json) -> list[Finding]:
-    """Return the rules of hosts that the result of a tool breaks."""
-    lengths = [len(block["text"]) for block in result["content"]
-               if block["type"] == "text"]
-    return broken_rules("result length", f"result of {tool_name!r}", sum(lengths))
 
 
 def broken_rules(kind: str, place: str, value: Any) -> list[Finding]:
@@ -159,15 +156,15 @@ def list_tools(command: list[str]) -> list[Json]:
 
 
 def main(argv: list[str]) -> int:
-    split = argv.index("--") if "--" in argv else len(argv)
+    words, command = cut(argv)
+    accept_all_text()
     parser = argparse.ArgumentParser(usage=(__doc__ or "").splitlines()[2].strip())
     parser.add_argument("--name", default="", metavar="NAME",
                         help="the name of the server in the configuration of the host")
     names = sorted({row["host"] for row in RULES})
     parser.add_argument("--host", choices=names, metavar="HOST",
                         help=f"only the rules of this host: {', '.join(names)}")
-    options = parser.parse_args(argv[:split])
-    command = argv[split + 1:]
+    options = parser.parse_args(words)
     if not command:
         parser.error("the server command is missing; write it after --")
     try:

@@ -18,18 +18,20 @@ tools/list, or one of these options allows it. Then more rules can be judged.
                         text.
     --stage N           Judge what belongs to steps 1 to N of examples/steps/. Show only
                         the first conversation that fails.
-    --ignore TEXT       Do not judge rules whose title or requirement contains this
-                        text. The option may be repeated.
     --baseline FILE     If the file does not exist, write the faults to it. Otherwise,
                         fail only for faults that it does not have.
-    --expect DATES      Fail if the server does not speak all these revisions, for
-                        example 2025-11-25,2026-07-28.
-    --json FILE         Write the report to this file, too, as JSON.
     --verbose           Show also the rules that hold, and those that cannot be judged.
 
 The exit status is 0 if all MUST rules that were judged hold, and 1 if one of them
-fails, or if an expected revision is missing. It is 2 if the server cannot be judged, or
-if fewer than half of the MUST rules could be judged.
+fails. It is 2 if the server cannot be judged, or if fewer than half of the MUST rules
+could be judged.
+
+It needs Python 3.9 or newer, and these files, in the same places as in the repository:
+
+    mcp_ref.py, test_mcp_ref.py     the checks of schemas, and the transcripts
+    .ci/spec/                       requirements-stdio.tsv, and schema/*.json
+    examples/tools/                 judge*.py, judge_rules.txt, line_checker.py,
+                                    common.py; hosts.py and hosts.json for notes on hosts
 """
 from __future__ import annotations
 
@@ -44,27 +46,23 @@ import re
 import sys
 import threading
 import time
-from typing import Any, NamedTuple, Sequence
+from typing import Any, NamedTuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from judge_report import as_json, report, rows_of, status_of  # noqa: E402
+import common  # noqa: E402
+from judge_report import report, rows_of, status_of  # noqa: E402
 from judge_stages import LAST, stage_one, stage_report, step_of  # noqa: E402
 from judge_talk import (UNFLUSHED, Broken, Connection, Talk,  # noqa: E402
                         Waits, answers_at_end, parsed, shown)
 from line_checker import (MODERN_ERA, NOTES, REVISIONS, ROOT,  # noqa: E402
                           Finding, fault_of)
-from mcp_ref import Client  # noqa: E402
+from mcp_ref import LISTS, Client  # noqa: E402
 from test_mcp_ref import (MODERN, OFFERS, TRANSCRIPTS, Ids,  # noqa: E402
                           Transcript, fixture_server, hello, modern_meta, transcripts)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIME_LIMIT = 240.0  # seconds for everything
-LISTS = {  # method -> member of its result
-    "tools/list": "tools",
-    "prompts/list": "prompts",
-    "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates"}
 NEEDS = {  # method -> the capability that it belongs to
     "tools/list": "tools",
     "tools/call": "tools",
@@ -323,21 +321,19 @@ class Judge:
     def __init__(self, command: list[str], rules: list[Rule],
                  revisions: tuple[str, ...], calls: dict[str, Any],
                  call_all: bool = False, only: str = "",
-                 waits: Waits = Waits(), ignored: Sequence[str] = ()) -> None:
+                 waits: Waits = Waits()) -> None:
         """calls has the arguments of tools that may be called. call_all allows all.
 
         only is a part of a title or of a requirement's name; other rules are not
-        judged. Neither are rules that contain one of the texts in ignored.
+        judged.
         """
         self.command = command
         self.revisions = revisions
         self.only = only.lower()
-        self.ignored = [text.lower() for text in ignored]
         self.rules = [rule for rule in rules if self.chosen(rule)]
         self.calls = calls
         self.call_all = call_all
-        self.began = time.monotonic()
-        self.until = self.began + TIME_LIMIT
+        self.until = time.monotonic() + TIME_LIMIT
         self.spoken: list[Facts] = []
         self.not_spoken: dict[str, str] = {}  # revision -> why
         # By level and title: one rule is a SHOULD in old revisions and a MUST in others.
@@ -345,6 +341,7 @@ class Judge:
         self.by_slug = {slug: rule for rule in reversed(rules) for slug in rule.slugs}
         # revision -> the last lines of stderr, if the server ended at once
         self.stderr: dict[str, tuple[str, ...]] = {}
+        self.text: list[str] = []  # what a server that is none has written to stdout
         self.doubts: dict[str, list[Any]] = {}  # title -> what failed beside others
         self.waits = waits
         self.unspoken: list[Connection] = []  # in revisions that the server lacks
@@ -352,8 +349,7 @@ class Judge:
         self.host_findings: list[Any] = []
 
     def chosen(self, rule: Rule) -> bool:
-        text = "\n".join([rule.title, *rule.slugs]).lower()
-        return self.only in text and not any(one in text for one in self.ignored)
+        return self.only in "\n".join([rule.title, *rule.slugs]).lower()
 
     def note(self, rule: Rule, revision: str, verdict: Verdict) -> None:
         """Remember a verdict, unless a worse one is known."""
@@ -384,10 +380,15 @@ class Judge:
     def judge_refusal(self, end: Connection) -> None:
         """Judge a revision that the server does not speak.
 
-        A server without legacy revisions may refuse initialize.
+        A server without legacy revisions may refuse initialize. A program that writes
+        text and no message is no server that breaks a rule: the command is wrong.
         """
-        if not self.spoken:
+        texts = [finding.line for finding in end.checker.findings
+                 if type(parsed(finding.line)) is not dict]
+        if not self.spoken and len(texts) < end.checker.judged:
             self.take_findings(end)
+        elif not self.spoken:
+            self.text = [text.decode("utf-8", "replace").rstrip() for text in texts[:5]]
         rule = self.by_slug.get(end.refusal)
         legacy = any(facts.revision not in MODERN_ERA for facts in self.spoken)
         malformed = end.refusal == "life.server-answers-initialize"
@@ -434,11 +435,19 @@ class Judge:
         self.open(talk, facts)
         facts.start = talk.end.start
         talk.silence()
+        self.choose_any(talk, facts)
         # A rule or the line checker judges everything that is missing or malformed.
         for find in (self.survey_lists, self.choose, self.choose_resource,
                      self.choose_prompts, self.try_completion):
             with contextlib.suppress(Broken, *MALFORMED):
                 find(talk, facts)
+
+    def choose_any(self, talk: Talk, facts: Facts) -> None:
+        """Choose a method that the server has. Many servers have no ping."""
+        for method in (facts.barrier, *LISTS):
+            if "result" in talk.ask(method):
+                break
+        facts.names["any"] = method
 
     def open(self, talk: Talk, facts: Facts) -> None:
         """Open a session, or ask a modern server what it has."""
@@ -598,8 +607,8 @@ class Judge:
         spoken = [one.revision for one in self.spoken]
         legacy = [one for one in spoken if one not in MODERN_ERA]
         lists = [method for method in LISTS if facts.has(NEEDS[method])]
-        method = facts.barrier
-        facts.names.update(any=method, list=lists[0] if lists else method,
+        facts.names.setdefault("any", facts.barrier)
+        facts.names.update(list=lists[0] if lists else facts.names["any"],
                            revisions=spoken)
         if legacy:
             facts.names["newest"] = max(legacy)
@@ -772,8 +781,11 @@ class Judge:
             from hosts import findings
         except ImportError:
             return
+        # Most hosts are legacy clients. A legacy list has no output schema that only
+        # the modern revision has.
+        legacy = [facts for facts in self.spoken if facts.revision not in MODERN_ERA]
         tools = []
-        for facts in self.spoken[-1:]:
+        for facts in (legacy or self.spoken)[-1:]:
             tools = [tool for tool in facts.tools().values()
                      if type(tool.get("inputSchema")) is dict]
         places: dict[Any, list[str]] = {}
@@ -850,21 +862,14 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--call-all", action="store_true")
     parser.add_argument("--revision", choices=REVISIONS)
     parser.add_argument("--only", default="")
-    parser.add_argument("--ignore", action="append", default=[])
     parser.add_argument("--stage", type=int, choices=range(1, LAST + 1))
     parser.add_argument("--baseline")
-    parser.add_argument("--expect", default="")
-    parser.add_argument("--json")
     parser.add_argument("--verbose", action="store_true")
-    cut = arguments.index("--") if "--" in arguments else len(arguments)
-    found = parser.parse_args(arguments[:cut])
-    found.command = arguments[cut + 1:]
+    words, command = common.cut(arguments)
+    found = parser.parse_args(words)
+    found.command = command
     if not found.command and not found.help:
         parser.error("the command of the server is missing. Write it after --")
-    found.expected = found.expect.split(",") if found.expect else []
-    for revision in found.expected:
-        if revision not in REVISIONS:
-            parser.error(f"--expect: {revision!r} is not one of {', '.join(REVISIONS)}")
     found.calls = {}
     for name, text in found.call:
         try:
@@ -880,22 +885,21 @@ def main(arguments: list[str]) -> int:
     if found.help:
         print((__doc__ or "").strip())
         return 0
-    color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    common.accept_all_text()
     try:
-        return judge_stage(found, color) if found.stage else judge_all(found, color)
-    except BrokenPipeError:  # the reader of the report has left, as head does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return judge_stage(found) if found.stage else judge_all(found)
     except OSError as error:
+        if common.reader_has_left(error):
+            return 1
         print(f"{found.command[0]} cannot be started: {error}")
         return 2
 
 
-def judge_all(found: argparse.Namespace, color: bool) -> int:
+def judge_all(found: argparse.Namespace) -> int:
     """Judge the server by all rules, and print the report."""
     revisions = (found.revision,) if found.revision else REVISIONS
     judge = Judge(found.command, read_rules(), revisions, found.calls, found.call_all,
-                  found.only, ignored=found.ignore)
+                  found.only)
     judge.run()
     judge.ask_hosts()
     rows = rows_of(judge, RANK)
@@ -908,20 +912,10 @@ def judge_all(found: argparse.Namespace, color: bool) -> int:
     status = status_of(judge, everything, not found.only)
     if status == 2:
         print(not_judged(judge))
-    text = "\n".join(report(judge, rows, requirements(), found.verbose, color))
+    text = "\n".join(report(judge, rows, requirements(), found.verbose))
     print(text.replace("\n\n\n", "\n\n"))
     if first:
         print(f"These faults were written to {found.baseline}.")
-    spoken = {facts.revision for facts in judge.spoken}
-    for revision in found.expected:
-        if revision not in spoken:
-            why = judge.not_spoken.get(revision, "it was not tried")
-            print(f"The server does not speak {revision}, which --expect names: {why}")
-            status = status or 1
-    if found.json:
-        with open(found.json, "w", encoding="utf-8") as file:
-            json.dump(as_json(judge, rows, requirements(), status), file, indent=2)
-            file.write("\n")
     return status
 
 
@@ -941,7 +935,7 @@ def read_baseline(path: str, rows: list[Any]) -> None:
         row.known = row.outcome == "FAIL" and row.rule.title in titles
 
 
-def judge_stage(found: argparse.Namespace, color: bool) -> int:
+def judge_stage(found: argparse.Namespace) -> int:
     """Judge the server by the rules of the first steps, and print the first failure."""
     stage = found.stage
     status, lines = stage_one(found.command, stage, found.verbose, show)
@@ -957,7 +951,7 @@ def judge_stage(found: argparse.Namespace, color: bool) -> int:
     rows = []
     for some in rows_of(judge, RANK).values():
         rows += some
-    status, lines = stage_report(rows, requirements(), stage, judge, color)
+    status, lines = stage_report(rows, requirements(), stage, judge)
     print("\n".join(lines))
     return status
 

@@ -1,4 +1,4 @@
-"""The report of judge.py, for a person and as JSON.
+"""The report of judge.py.
 
 Faults come in the order of harm: those that every host meets come first, and input that
 no host sends comes last. Rules that fail for the same reason are folded into one.
@@ -12,20 +12,18 @@ import os
 import re
 import sys
 import textwrap
-import time
 from typing import Any, Iterator
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from judge_talk import shown  # noqa: E402
-from mcp_ref import __version__  # noqa: E402
+from common import escape  # noqa: E402
+from judge_talk import WRONG_COMMAND, shown  # noqa: E402
 from test_mcp_ref import META, MODERN  # noqa: E402
 
 WIDTH = 80
 MOST_SAID = 6  # lines of a conversation
 MOST_SHOWN = 800  # characters of a message
 MOST_FOLDED = 8  # titles under a fault with the same reason; --verbose shows all
-FORMAT = 2  # of the report as JSON
 SITE = "https://modelcontextprotocol.io/specification/"
 HARM = {  # heading -> areas of requirements; the areas that most hosts use come first
     "Standard input and output": ("stdio",),
@@ -43,11 +41,6 @@ HARM = {  # heading -> areas of requirements; the areas that most hosts use come
     "Batches": ("batch",),
     "Habits": ("note",),
     "Other": ("",)}
-COLORS = {
-    "FAIL": "\x1b[31;1m",
-    "WARN": "\x1b[33m",
-    "ok": "\x1b[32m",
-    "": "\x1b[0m"}
 # what a broken rule is called
 WORDS = {"MUST": "FAIL", "SHOULD": "WARN", "NOTE": "note"}
 ORDER = ("FAIL", "late", "WARN", "note", "ok", "not judged")
@@ -66,10 +59,6 @@ FEATURES = {
     "asking": "a tool whose result depends on a requestState",
     "others": "such a tool with arguments",
     "fixture": "resources of the test suite"}
-LIBRARIES = (  # (pattern in what the server writes, the library below it)
-    (r'"fastmcp": ?\{|x-fastmcp', "FastMCP"),
-    (r"MCP error -32", "the official SDK for TypeScript"),
-    (r'"Method not found", ?"data": ?"', "the official SDK for Python"))
 
 
 class Row:
@@ -194,11 +183,11 @@ def status_of(judge: Any, rows: list[Row], whole: bool) -> int:
     return 0
 
 
-# --- For a person ---------------------------------------------------------------------
+# --- The lines ------------------------------------------------------------------------
 
 
-def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: bool,
-           color: bool) -> Iterator[str]:
+def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: bool
+           ) -> Iterator[str]:
     """Yield the lines of the report."""
     yield from opening(judge)
     yield ""
@@ -206,15 +195,15 @@ def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: b
     new = [fault for fault in faults if not fault.row.known]
     for fault in new:
         if not fault.row.malformed:
-            yield from fault_lines(fault, requirements, verbose, color)
+            yield from fault_lines(fault, requirements, verbose)
     last = [fault for fault in new if fault.row.malformed]
     if last:
         yield from wrapped("Input that no host sends. These rules belong to the "
-                           f"library below{library_of(judge)}.")
+                           "library below.")
         yield ""
     for fault in last:
-        yield from fault_lines(fault, requirements, verbose, color)
-    yield from counts(rows, verbose, color)
+        yield from fault_lines(fault, requirements, verbose)
+    yield from counts(rows, verbose)
     everything = [row for some in rows.values() for row in some]
     yield from notes_of_hosts(judge.host_findings)
     yield from tasks(judge, everything, verbose)
@@ -237,31 +226,22 @@ def info_of(judge: Any) -> Any:
     return info
 
 
-def library_of(judge: Any) -> str:
-    """Return the name of the library below the server, as far as it shows."""
-    texts = [json.dumps([facts.opening, facts.lists]) for facts in judge.spoken]
-    for _, verdicts in judge.verdicts.values():
-        texts += [line for verdict in verdicts.values() for line in verdict.said
-                  if line.startswith("<")]
-    text = "\n".join(texts)
-    for pattern, name in LIBRARIES:
-        if re.search(pattern, text):
-            return f", {name}"
-    return ""
-
-
 def opening(judge: Any) -> Iterator[str]:
     info = info_of(judge)
     name = f"{info.get('name', 'a server')} {info.get('version', '')}".strip()
     spoken = ", ".join(facts.revision for facts in judge.spoken)
     if not spoken:
         spoken = "no revision that was tried"
-    yield from wrapped(f"{safe(name)} speaks {spoken}.")
+    yield from wrapped(f"{escape(name)} speaks {spoken}.")
     if judge.spoken:
         yield from unknown_calls(judge)
         return
+    if judge.text:
+        yield WRONG_COMMAND
+        for line in judge.text:
+            yield from folded(escape(line))
     for why in dict.fromkeys(judge.not_spoken.values()):
-        yield from wrapped(safe(why), "  ", "    ")
+        yield from wrapped(escape(why), "  ", "    ")
     for stderr in judge.stderr.values():
         if stderr:
             yield from stderr_lines(stderr)
@@ -278,9 +258,8 @@ def unknown_calls(judge: Any) -> Iterator[str]:
             yield from wrapped(f"The server has no tool {name!r}, which --call allows.")
 
 
-def fault_lines(fault: Fault, requirements: Any, verbose: bool, color: bool
-                ) -> Iterator[str]:
-    yield from failure(fault.row, requirements, color)
+def fault_lines(fault: Fault, requirements: Any, verbose: bool) -> Iterator[str]:
+    yield from failure(fault.row, requirements)
     count = len(fault.others)
     if not count:
         return
@@ -293,11 +272,10 @@ def fault_lines(fault: Fault, requirements: Any, verbose: bool, color: bool
     yield ""
 
 
-def failure(row: Row, requirements: Any, color: bool) -> Iterator[str]:
+def failure(row: Row, requirements: Any) -> Iterator[str]:
     rule = row.rule
     verdict = row.verdict
-    yield from wrapped(f"{rule.title}.", painted(f"{row.word:6}", row.word, color),
-                       " " * 6)
+    yield from wrapped(f"{rule.title}.", f"{row.word:6}", " " * 6)
     level = LEVELS.get(rule.level, rule.level)
     yield from wrapped(f"{level}; {' '.join(row.revisions)}", " " * 6)
     for page in list(pages_of(rule, row.revisions[-1], requirements))[:1]:
@@ -307,8 +285,8 @@ def failure(row: Row, requirements: Any, color: bool) -> Iterator[str]:
         return
     broken = verdict.broken
     yield from conversation(verdict.said, broken)
-    yield from labelled("Expected", safe(broken.expected))
-    yield from labelled("Got", safe(broken.got))
+    yield from labelled("Expected", escape(broken.expected))
+    yield from labelled("Got", escape(broken.got))
     if rule.client:
         yield from labelled("Then", rule.client)
     yield from stderr_lines(verdict.stderr)
@@ -323,10 +301,10 @@ def stderr_lines(lines: tuple[str, ...]) -> Iterator[str]:
     if lines:
         yield "      The last lines of stderr:"
     for line in lines:
-        yield from folded(safe(line))
+        yield from folded(escape(line))
 
 
-def counts(rows: dict[str, list[Row]], verbose: bool, color: bool) -> Iterator[str]:
+def counts(rows: dict[str, list[Row]], verbose: bool) -> Iterator[str]:
     """Yield how many rules hold under each heading."""
     for heading, some in rows.items():
         good = sum(row.outcome == "ok" for row in some)
@@ -342,7 +320,7 @@ def counts(rows: dict[str, list[Row]], verbose: bool, color: bool) -> Iterator[s
         yield line
         for row in some if verbose else ():
             if not row.bad:
-                yield from quiet(row, color)
+                yield from quiet(row)
 
 
 def pages_of(rule: Any, revision: str, requirements: Any) -> Iterator[str]:
@@ -378,9 +356,9 @@ def conversation(said: tuple[str, ...], broken: Any) -> Iterator[str]:
     if len(lines) > MOST_SAID:
         lines = ["  ...", *lines[-MOST_SAID:]]
     for line in lines:
-        yield from folded(safe(compact(line)))
+        yield from folded(escape(compact(line)))
     if broken.line:
-        yield from folded(f"< {safe(broken.line)}", broken.at)
+        yield from folded(f"< {escape(broken.line)}", broken.at)
 
 
 def folded(text: str, at: int = -1) -> Iterator[str]:
@@ -419,12 +397,12 @@ def compact(line: str) -> str:
     return f"{line[:2]}{shown(message, 5000)}"
 
 
-def quiet(row: Row, color: bool) -> Iterator[str]:
+def quiet(row: Row) -> Iterator[str]:
     """Yield a rule that holds, or that was not judged."""
     why = f" ({reason(row.lack())})" if row.outcome == "not judged" else ""
     tag = "ok" if row.outcome == "ok" else "-"
     yield from wrapped(f"{row.rule.title}. [{row.rule.level}]{why}",
-                       painted(f"{tag:6}", tag, color), " " * 6)
+                       f"{tag:6}", " " * 6)
 
 
 def reason(lack: Any) -> str:
@@ -443,9 +421,9 @@ def notes_of_hosts(findings: list[Any]) -> Iterator[str]:
         yield f"{'Hosts ':.<30} {counted(len(findings), 'note', 'notes')}"
     for host, places, rule, source in findings:
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-        yield from wrapped(safe(f"{host}: {places[0]}{more}. {rule}"), "note  ",
+        yield from wrapped(escape(f"{host}: {places[0]}{more}. {rule}"), "note  ",
                            " " * 6)
-        yield " " * 6 + safe(source)
+        yield " " * 6 + escape(source)
 
 
 def tasks(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
@@ -529,75 +507,8 @@ def counted(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def wrapped(text: str, first: str = "", rest: str | None = None) -> Iterator[str]:
-    """Yield text in lines that fit the width."""
-    rest = rest if rest is not None else first
-    lines = textwrap.wrap(text, WIDTH - len(rest), break_on_hyphens=False) or [""]
-    for index, line in enumerate(lines):
-        yield (rest if index else first) + line
-
-
-def painted(text: str, kind: str, color: bool) -> str:
-    return f"{COLORS[kind]}{text}{COLORS['']}" if color and kind in COLORS else text
-
-
-def safe(text: str) -> str:
-    """Replace characters that could confuse a terminal."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode()
-                   for one in text)
-
-
-# --- As JSON --------------------------------------------------------------------------
-
-
-def as_json(judge: Any, rows: dict[str, list[Row]], requirements: Any,
-            status: int) -> Any:
-    """Return the report as a JSON value."""
-    everything = [row for some in rows.values() for row in some]
-    info = info_of(judge)
-    return {
-        "format": FORMAT,
-        "judge": __version__,
-        "server": {"name": info.get("name"), "version": info.get("version")},
-        "command": judge.command,
-        "status": status,
-        "seconds": round(time.monotonic() - judge.began, 1),
-        "counts": {level: outcomes(everything, level) for level in WORDS},
-        "revisions": [facts.revision for facts in judge.spoken],
-        "notSpoken": judge.not_spoken,
-        "stderr": {one: lines for one, lines in judge.stderr.items() if lines},
-        "hosts": judge.host_findings,
-        "rules": [as_entry(row, heading, requirements)
-                  for heading, some in rows.items() for row in some]}
-
-
-def as_entry(row: Row, heading: str, requirements: Any) -> dict[str, Any]:
-    pages = pages_of(row.rule, row.revisions[-1], requirements)
-    entry: dict[str, Any] = {
-        "title": row.rule.title,
-        "level": row.rule.level,
-        "subject": heading,
-        "requirements": row.rule.slugs,
-        "outcome": row.outcome,
-        "pages": list(dict.fromkeys(pages)),
-        "revisions": {one: row.verdicts[one].outcome for one in sorted(row.verdicts)}}
-    if row.outcome == "not judged":
-        entry["needs"] = reason(row.lack())
-    if row.outcome == "FAIL":
-        broken = row.verdict.broken
-        entry["inBaseline"] = row.known
-        entry["malformedInput"] = row.malformed
-        entry["conversation"] = [as_message(line) for line in row.verdict.said]
-        entry["expected"] = broken.expected
-        entry["got"] = broken.got
-        entry["client"] = row.rule.client
-        entry["stderr"] = row.verdict.stderr
-    return entry
-
-
-def as_message(line: str) -> dict[str, Any]:
-    """Return who wrote a line, and its message, or the text of another line."""
-    author = {">": "client", "<": "server"}.get(line[:1], "judge")
-    with contextlib.suppress(ValueError, RecursionError):
-        return {"from": author, "message": json.loads(line[2:])}
-    return {"from": author, "text": line[2:]}
+def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
+    """Return text in lines that fit the width."""
+    rest = first if rest is None else rest
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest,
+                         break_on_hyphens=False) or [first]

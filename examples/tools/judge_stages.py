@@ -14,42 +14,46 @@ from typing import Any, Callable, Iterator, NamedTuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from common import escape  # noqa: E402
 from judge_report import (changed_tools, conversation, counted,  # noqa: E402
-                          failure, labelled, safe, stderr_lines, wrapped)
-from judge_talk import (GRACE, OVER, UNFLUSHED, Broken, Connection, Waits,  # noqa: E402
-                        answers_at_end, parsed, shown)
+                          failure, labelled, stderr_lines, wrapped)
+from judge_talk import (GRACE, OVER, UNFLUSHED, WRONG_COMMAND, Broken,  # noqa: E402
+                        Connection, Waits, answers_at_end, parsed, shown)
 from test_mcp_ref import ENVELOPE, MODERN, hello  # noqa: E402
 
 LAST = 7
 STEPS = {  # number -> (name, what to build)
     1: ("messages",
-        "Read one line, parse it as JSON, and check that it is a request: jsonrpc is "
-        '"2.0", method is a string, id is a string or an integer, and params, if there '
-        "are any, are an object. Answer an unknown "
-        "method with -32601, a message that is not a request with -32600, and a line "
-        "that is not JSON with -32700. A message with a method and without an id is a "
-        "notification: do not answer it, even if its method is unknown. A message with "
-        "result or error is a response: do not answer it, either. Flush stdout after "
-        "each line. No line may end the program."),
+        "Receive one line, decode it as JSON, and classify the message. It is a request "
+        'if jsonrpc is "2.0", method is a string, id is a string or an integer, and '
+        "params, if there are any, are an object. Respond to an unknown method with the "
+        "error -32601, to a message that is not valid with -32600, and to a line that "
+        "is not JSON with -32700. A message with a method and without an id is a "
+        "notification: do not respond to it, even if its method is unknown. A message "
+        "with result or error is a response: do not respond to it, either. Flush stdout "
+        "after each line. No line may end the program."),
     2: ("handshake",
-        "Answer initialize with protocolVersion, capabilities and serverInfo, and ping "
-        "with an empty object. In revision 2025-03-26, answer a batch with an array."),
+        "Open a session: respond to initialize with protocolVersion, capabilities and "
+        "serverInfo, and to ping with an empty object. In the revision 2025-03-26, "
+        "respond to a batch with an array."),
     3: ("tools",
-        "Declare the capability tools. Answer tools/list with name and inputSchema, "
-        "and tools/call with content. Check the arguments against the schema."),
+        "Declare the capability tools. Respond to tools/list with name and inputSchema, "
+        "and to tools/call with content. Call a handler only if the arguments have no "
+        "faults by the schema."),
     4: ("stdout is the wire",
         "Make sure that print() and child processes cannot write to stdout, and cannot "
         "read from stdin. Add the tool shout, which prints."),
     5: ("side by side",
-        "Run each call in a thread of its own. Write under a lock. Report progress, "
-        "and do not answer a cancelled request. At the end of stdin, answer what has "
-        "arrived."),
+        "Run each handler in a thread of its own. Write under a lock. Report progress, "
+        "and do not respond to a request that was cancelled. At the end of stdin, "
+        "respond to what has arrived."),
     6: ("asking",
-        "Send requests to the client while a tool runs, with ids of your own, and wait "
-        "for the responses. Ask only for what the client offers."),
+        "Send requests to the client while a handler runs, with ids of your own, and "
+        "wait for the responses. Ask only for what the client offers."),
     7: ("modern",
-        "Answer server/discover. Serve requests that name 2026-07-28 in their _meta "
-        "without a session. Answer subscriptions/listen with the notification "
+        "Respond to server/discover. Serve requests of the modern era, which name the "
+        "revision 2026-07-28 in their _meta, without a session. Respond to "
+        "subscriptions/listen with the notification "
         "notifications/subscriptions/acknowledged, and leave the request open until it "
         "is cancelled. Ask by a result with the resultType input_required.")}
 
@@ -147,8 +151,8 @@ ALSO = {  # name of a line -> another code that is right
     "a byte order mark": -32700,  # a parser of JSON may refuse it
     "not JSON: " + "9" * 20: -32600,  # a number, but not every parser reads it
     "not JSON: 9..": -32600}
-MOST_SILENT = 2  # lines without an answer, after which the others are not played
-IN_ORDER = 20  # answers in the order of the lines, after which the next is not late
+MOST_SILENT = 2  # lines without a response, after which the others are not played
+IN_ORDER = 20  # responses in the order of the lines, after which the next is not late
 SHOWN_EACH = 25  # lines, after which the progress is shown
 
 
@@ -178,7 +182,7 @@ def text_of(rule: Any) -> str:
 
 
 class Line(NamedTuple):
-    """A line of the table that got a wrong answer."""
+    """A line of the table that got a wrong response."""
     why: str
     line: bytes
     expected: str
@@ -195,10 +199,10 @@ class Envelope:
         self.waits = waits
         self.show = show  # takes a text about the progress
         self.right = 0
-        self.silent = 0  # lines without an answer
-        self.in_order = 0  # answers that came before the response to a later request
-        self.why = ""  # why the server does not answer at all
-        self.stderr: tuple[str, ...] = ()  # of a server that does not answer
+        self.silent = 0  # lines without a response
+        self.in_order = 0  # responses that came before that to a later request
+        self.why = ""  # why the server does not respond at all
+        self.stderr: tuple[str, ...] = ()  # of a server that does not respond
         self.wrong: list[Line] = []
         self.details: list[Line] = []
         self.end: Any = None
@@ -234,16 +238,19 @@ class Envelope:
         self.end.give(json.dumps({"jsonrpc": "2.0", "id": "judge",
                                   "method": "initialize",
                                   "params": hello("2025-11-25")}).encode())
-        answers = self.answers(True)
-        if any("result" in one for one in answers if type(one) is dict):
+        responses = self.responses(True)
+        if any("result" in one for one in responses if type(one) is dict):
             self.end.give(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-        if self.end.fresh:
-            self.why = f"Two requests got no answer: {self.end.ended}."
+        texts = [one for one in responses if type(one) is str]
+        if self.end.ended and texts and texts == responses:
+            self.why = f"{WRONG_COMMAND} {texts[0][:200]}"
+        elif self.end.fresh:
+            self.why = f"Two requests got no response: {self.end.ended}."
             if answers_at_end(self.end):
                 self.why = UNFLUSHED
             self.stderr = self.end.crash()
 
-    def answers(self, expects: bool) -> list[Any]:
+    def responses(self, expects: bool) -> list[Any]:
         """Return all messages that come before the response to a further request.
 
         Responses may come in any order, so that an expected one may come a bit later.
@@ -278,7 +285,7 @@ class Envelope:
     def fault(self, why: str, line: bytes, reply: Any) -> tuple[str, str] | None:
         """Return what was expected for a line and what came, or None if it is right."""
         self.end.give(line)
-        answers = self.answers(reply is not None)
+        responses = self.responses(reply is not None)
         expected = "no response"
         if reply:
             rid = f"the id {shown(reply[0], 60)}"
@@ -289,9 +296,9 @@ class Envelope:
             self.silent += self.end.child.poll() is None
             return f"{expected}, and that the server goes on", self.end.ended
         also = (None, ALSO.get(why[:30]))
-        if right(answers, reply) or right(answers, also):
+        if right(responses, reply) or right(responses, also):
             return None
-        got = ", ".join(json.dumps(one, ensure_ascii=False) for one in answers)
+        got = ", ".join(json.dumps(one, ensure_ascii=False) for one in responses)
         return expected, got or "no response"
 
 
@@ -304,15 +311,15 @@ def place_of(row: Any) -> tuple[int, int]:
     return (2 if why.startswith(DETAILS) else 1), 0
 
 
-def right(answers: list[Any], reply: Any) -> bool:
-    """Compare the answers to a line with the reply of the table."""
+def right(responses: list[Any], reply: Any) -> bool:
+    """Compare the responses to a line with the reply of the table."""
     if reply is None:
-        return not answers
-    if len(answers) != 1 or type(answers[0]) is not dict:
+        return not responses
+    if len(responses) != 1 or type(responses[0]) is not dict:
         return False
     rid, code = reply
-    error = answers[0].get("error")
-    if type(error) is not dict or json.dumps(answers[0].get("id")) != json.dumps(rid):
+    error = responses[0].get("error")
+    if type(error) is not dict or json.dumps(responses[0].get("id")) != json.dumps(rid):
         return False
     # some libraries take params of a wrong type for invalid params
     return error.get("code") == code or (code, error.get("code")) == (-32600, -32602)
@@ -328,11 +335,11 @@ def stage_one(command: list[str], stage: int, verbose: bool,
     play = Envelope(command, show, waits)
     play.run()
     lines = [f"Step 1, messages: {play.right} of {len(ENVELOPE)} lines get the right "
-             "answer."]
+             "response."]
     if play.why:
-        lines += [*wrapped(safe(play.why)), *stderr_lines(play.stderr)]
+        lines += [*wrapped(escape(play.why)), *stderr_lines(play.stderr)]
     elif play.silent == MOST_SILENT:
-        lines.append(f"The others were not played: {MOST_SILENT} lines got no answer.")
+        lines.append(f"The others were not played: {MOST_SILENT} lines got no response.")
     if play.wrong:
         lines += wrong_line(play.wrong[0])
     if play.why or play.wrong:
@@ -350,11 +357,11 @@ def stage_one(command: list[str], stage: int, verbose: bool,
 
 def wrong_line(one: Line) -> Iterator[str]:
     yield ""
-    yield from wrapped(f"{safe(one.why[:60])}", "FAIL  ", " " * 6)
+    yield from wrapped(f"{escape(one.why[:60])}", "FAIL  ", " " * 6)
     said = (f"> {one.line[:3000].decode('utf-8', 'backslashreplace')}",)
     yield from conversation(said, Broken(one.expected, one.got))
-    yield from labelled("Expected", safe(one.expected))
-    yield from labelled("Got", safe(one.got[:300]))
+    yield from labelled("Expected", escape(one.expected))
+    yield from labelled("Got", escape(one.got[:300]))
     yield from stderr_lines(one.stderr)
 
 
@@ -370,14 +377,14 @@ def finished(stage: int) -> list[str]:
     return [f"Stage {stage} holds.", *to_build(stage + 1)]
 
 
-def stage_report(rows: list[Any], requirements: Any, stage: int, judge: Any,
-                 color: bool) -> tuple[int, list[str]]:
+def stage_report(rows: list[Any], requirements: Any, stage: int, judge: Any
+                 ) -> tuple[int, list[str]]:
     """Return the exit status and the lines of the report for stages after the first."""
     lines = []
     if not judge.spoken:
         why = next(iter(judge.not_spoken.values()), "")
         lines += ["Step 2, handshake: the server opens no session.",
-                  *wrapped(safe(why), "      "), *to_build(2)]
+                  *wrapped(escape(why), "      "), *to_build(2)]
         return 1, lines
     for step in range(2, stage + 1):
         some = [row for row in rows if step_of(row.rule) == step and
@@ -385,7 +392,7 @@ def stage_report(rows: list[Any], requirements: Any, stage: int, judge: Any,
         lines += wrapped(count_of(step, some, judge))
         bad = [row for row in some if row.bad]
         if bad:
-            lines += ["", *failure(bad[0], requirements, color), *to_build(step)[1:]]
+            lines += ["", *failure(bad[0], requirements), *to_build(step)[1:]]
             return 1, lines
         if step in DEMANDS and not met(DEMANDS[step], some):
             lines += [*missing(DEMANDS[step], judge), *to_build(step)]

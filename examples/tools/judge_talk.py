@@ -24,6 +24,7 @@ from typing import Any, Callable, NamedTuple
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [ROOT, os.path.dirname(os.path.abspath(__file__))]
 
+import common  # noqa: E402
 from line_checker import MODERN_ERA, LineChecker  # noqa: E402
 from test_mcp_ref import (Play, Transcript, caret, difference,  # noqa: E402
                           hello, modern_meta)
@@ -36,6 +37,8 @@ FRAME = re.compile(r"\s+at ")  # begins a line of a stack trace in JavaScript an
 MOST_LINES = 5000  # lines that the server may be ahead of the judge
 OVER = b"\0"  # follows the last line
 UNFLUSHED = "It answers only at the end of the input: flush stdout after each line."
+WRONG_COMMAND = ("It writes text and no message, so the command may be wrong. The text "
+                 "begins:")
 BARRIER = "judge-barrier-"  # begins the ids of requests that every server answers
 SLOW = ("tools/call", "prompts/get", "resources/read", "completion/complete")
 PAUSE = b"\0pause\0"  # stands between two parts of a line that are written apart
@@ -94,7 +97,7 @@ class Connection:
         self.barrier = barrier or first_method(revision)
         self.began = time.monotonic()
         self.child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            common.found(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, bufsize=0, start_new_session=True)
         self.checker = LineChecker("Server", revision)
         self.lines: queue.Queue[bytes] = queue.Queue()

@@ -110,7 +110,7 @@ CASES: List[Tuple[str, List[str], int, str, str]] = [
      ["call", "count", '{"to":1,"pause":20}', "--timeout=0.3", "--", *DEMO], 1, "",
      "RequestTimeout"),
     ("a question is declined if stdin is not a terminal", ["call", "greet", "--", *DEMO], 0,
-     "Hello, stranger!\n", "What is your name?"),
+     "Hello, stranger!\n", "(declined, because stdin is not a terminal)"),
     ("a server that ends has status 1", ["inspect", "--", sys.executable, "-c", "exit(7)"], 1, "",
      "status 7"),
     ("a command that does not exist has status 1", ["inspect", "--", "no-such"], 1, "", "no-such"),
@@ -136,7 +136,8 @@ class TestCli(unittest.TestCase):
 
     def told(self, child: Any) -> Tuple[int, str, str]:
         """Wait until a command and its server have ended. Return status, stdout, stderr."""
-        out, errors = [data.decode() for data in child.communicate(timeout=DEADLINE)]
+        out, errors = [data.decode().replace(os.linesep, "\n")
+                       for data in child.communicate(timeout=DEADLINE)]
         if os.name == "posix":
             self.assertRaises(ProcessLookupError, os.killpg, child.pid, 0)  # nothing is left
         self.assertEqual([], re.findall("Traceback|" + BAD, out + errors, re.M))
@@ -151,6 +152,15 @@ class TestCli(unittest.TestCase):
                 told = self.run_cli(*arguments)
                 self.assertEqual((status, out), told[:2], told[2])
                 self.assertIn(errors, told[2])
+
+    def test_text_that_the_encoding_of_stdout_lacks_is_escaped(self) -> None:
+        """Windows may have a small code page."""
+        words = [*CLI, "call", "tick", "--", sys.executable, "-c", "import mcp_ref\n"
+                 "server = mcp_ref.Server('a', '1')\nserver.tool(name='tick')(lambda: '\\u2713')\n"
+                 "server.run()"]
+        done = subprocess.run(words, env={**ENV, "PYTHONIOENCODING": "cp1252"}, cwd=HERE,
+                              timeout=DEADLINE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        self.assertEqual((0, b"\\u2713"), (done.returncode, done.stdout.rstrip()))
 
     def test_inspect_shows_what_a_server_offers(self) -> None:
         for revision in "2024-11-05", "2026-07-28":
@@ -195,7 +205,13 @@ before each step.
         _, out, errors = self.run_cli("call", "count", '{"to":1}', "--trace", "--", *DEMO)
         self.assertEqual("counted to 1\n", out)
         self.assertRegex(errors, r"(?m)^ +[\d.]+ > +\{.*\"tools/call\"")
-        self.assertRegex(errors, r"(?m)^ +[\d.]+ < +\d{2,5}\.\d ms \{.*\"counted to 1\"")
+        self.assertRegex(errors, r"(?m)^ +[\d.]+ < +\d{2,5}\.\d ms \{.*\"counted to 1\".*\}$")
+
+    def test_trace_does_not_show_the_carriage_return_of_a_server_that_writes_crlf(self) -> None:
+        serve = "import sys\nsys.stdout.reconfigure(newline='\\r\\n')\n" + STRANGE[2]
+        _, _, errors = self.run_cli("inspect", "--trace", "--", sys.executable, "-c", serve)
+        self.assertRegex(errors, r"(?m)^ +[\d.]+ < .*\}$")
+        self.assertNotIn("}\\r\n", errors)
 
     def test_trace_escapes_lines_that_are_not_messages(self) -> None:
         """The id of an error may be of any type, or belong to no request. No line is lost."""
@@ -206,7 +222,7 @@ before each step.
             shown = re.escape(line.decode("utf-8", "backslashreplace").replace("\x1b", "\\x1b"))
             self.assertRegex(errors, rf"(?m)^ +[\d.]+ < +{shown}$")
 
-    @unittest.skipUnless(os.name == "posix", "terminals")
+    @unittest.skipUnless(os.name == "posix", "the standard library opens no console of Windows")
     def test_questions_are_answered_on_the_terminal(self) -> None:
         """An empty line declines. A boolean is asked for again. Nothing is opened."""
         for tool, typed, out, shown in (
@@ -225,14 +241,14 @@ before each step.
                 self.assertEqual((0, out), (status, printed), errors)
                 self.assertTrue(errors.endswith(shown), errors)
 
-    @unittest.skipUnless(os.name == "posix", "a shell and signals of POSIX")
+    @unittest.skipUnless(os.name == "posix", "a shell closes stdin and stderr")
     def test_a_command_needs_neither_stdin_nor_stderr(self) -> None:
         words = [*CLI, "call", "--trace", "add", '{"a":1,"b":2}', "--", *DEMO]
         done = subprocess.run(["sh", "-c", 'exec "$@" <&- 2>&-', "sh", *words], env=ENV,
                               cwd=HERE, timeout=DEADLINE, stdout=subprocess.PIPE)
         self.assertEqual((0, b"3\n"), (done.returncode, done.stdout))
 
-    @unittest.skipUnless(os.name == "posix", "signals of POSIX")
+    @unittest.skipUnless(os.name == "posix", "Windows sends Ctrl-C to a whole console only")
     def test_control_c_ends_a_command_and_its_server_quietly_with_status_130(self) -> None:
         """The server never answers the first request."""
         # A shell makes its background processes ignore SIGINT, and a child would inherit that.

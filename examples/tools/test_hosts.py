@@ -42,12 +42,6 @@ def findings_at(place: str, value: Any) -> List[hosts.Finding]:
     """Put a value at a place of a tool or a result that is otherwise fine."""
     tool = tool_with({"type": "string"})
     server_name = ""
-    if place == "result length":
-        half = value // 2
-        blocks = [{"type": "text", "text": "x" * half},
-                  {"type": "image", "data": "", "mimeType": "image/png"},
-                  {"type": "text", "text": "x" * (value - half)}]
-        return hosts.findings_in_result("tool", {"content": blocks})
     if place == "tool name":
         tool["name"] = value
     elif place == "server and tool name":
@@ -85,7 +79,7 @@ class TestRules(unittest.TestCase):
 
     def test_each_row_has_all_members_a_known_place_a_source_and_a_date(self) -> None:
         places = {"tool name", "server and tool name", "property name", "input schema",
-                  "output schema", "each input schema", "each schema", "result length"}
+                  "output schema", "each input schema", "each schema"}
         for row in hosts.RULES:
             with self.subTest(row["host"], rule=row["rule"]):
                 self.assertEqual(["host", "rule", "place", "must", "wrong", "right",

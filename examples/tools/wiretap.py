@@ -2,17 +2,19 @@
 
     wiretap.py [--log FILE] [--html PAGE] -- SERVER COMMAND...
     wiretap.py --report LOG [--html PAGE]
-    wiretap.py --symptoms
 
 Write the first line into the configuration of a host in place of the server command.
-Bytes, stderr, signals and the exit status pass unchanged and without delay. Each
-message becomes one line of JSON in the log. With neither --log nor --html, these lines
-go to stderr. Several sessions may share a log.
+Bytes, stderr, signals and the exit status pass unchanged, as they come. Each message,
+and each line of stderr, becomes one line of JSON in the log. Several sessions may share
+a log. With neither --log nor --html, the messages go to stderr. If the wiretap is
+killed, the log breaks off and the input of the server ends.
 
---report describes each session of a log: its faults with cause and remedy, the calls
-and what belongs to each of them, the slowest calls, and the requests without a
-response.
---html writes the same as one page for a browser. --symptoms prints the table of faults.
+--report describes each session of a log: its faults with cause and remedy, the slowest
+calls, and the last lines of stderr. --html writes all messages as one page for a
+browser.
+
+It needs Python 3.9 or newer, and beside it, or two folders above it, mcp_ref.py; and
+beside it common.py.
 
 Look at: Watch. Each fault that it names breaks a rule of the specification or is a
 known symptom in hosts.
@@ -21,9 +23,7 @@ Try: add a fault of your own to Watch, and a row for it to SYMPTOMS.
 from __future__ import annotations
 
 import argparse
-import base64
-import hashlib
-import itertools
+import html
 import json
 import os
 import queue
@@ -31,30 +31,28 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import IO, Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
-sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
+sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
+import common  # noqa: E402
 from mcp_ref import (  # noqa: E402
     HEADER_MISMATCH, META, METHODS, MISSING_CAPABILITY, REVISIONS, UNSUPPORTED_VERSION,
     Bounds, RpcError, classify, decode, fault_of_response)
 
-EXIT_TIMEOUT = 2.0  # seconds: for a server after the end of its input, for the recorder
+EXIT_TIMEOUT = 2.0  # seconds: for a server after the end of its input, for the log
 SLOW = 1.0  # seconds from which a wait is worth mentioning
 BACKLOG = 4_000  # chunks that may wait for the recorder; more are not recorded
 KEPT = 20_000  # characters of a message that are recorded
+MOST_CALLS = 20  # in a report; the page shows all
 Json = dict[str, Any]
 Entry = Json  # one line of the log
 to_json = json.dumps
 
-# --- Relay: two threads that copy bytes -----------------------------------------------
-# Another process, the recorder, decodes the messages. So a message of 16 MiB or a full
-# disk does not slow down the session, and the log is complete even if a host kills the
-# wiretap.
+# --- Relay: threads that copy bytes ----------------------------------------------------
 
 
 def write(fd: int, data: bytes) -> None:
@@ -64,84 +62,15 @@ def write(fd: int, data: bytes) -> None:
         data = data[written:]
 
 
-class Tape:
-    """Carries chunks of bytes to the recorder. put() never waits for the recorder.
-
-    The tape consists of frames: "seconds way size", a newline, and the bytes. The way
-    is ">" for bytes from the client and "<" for bytes from the server, with "!" added
-    if earlier bytes are missing. It is "+" for a JSON object from the relay, and "late"
-    if the server still runs some time after its input ended.
-    """
-
-    def __init__(self, options: list[str], command: list[str], pid: int) -> None:
-        self._queue: queue.SimpleQueue[Optional[bytes]] = queue.SimpleQueue()
-        self._lock = threading.Lock()  # guards what follows, and the order of frames
-        self._incomplete: set[str] = set()  # ways whose last chunk was dropped
-        self._began = time.monotonic()
-        self._feeder = threading.Thread(target=self._feed, daemon=True)
-        handles: list[int] = []
-        with suppress(OSError, AttributeError):  # only Linux has it
-            # Another process may get the pid of a server that has ended. The handle
-            # always means the server.
-            handles.append(os.pidfd_open(pid))
-        self.put("+", to_json(
-            {"command": command, "pid": pid, "handles": handles}).encode())
-        try:
-            # The input of the recorder is closed when this process ends, even if it is
-            # killed. bufsize=0, because PyPy would otherwise wait at its exit for a
-            # recorder that does not read.
-            self._recorder = subprocess.Popen(
-                [sys.executable, os.path.abspath(__file__), "--record", *options],
-                bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                pass_fds=handles, start_new_session=True)
-            assert self._recorder.stdin
-            self._input = self._recorder.stdin.fileno()
-            # The first frame names the server. It is written now, so that the recorder
-            # can end the server even if this process is killed in the next moment.
-            write(self._input, self._queue.get() or b"")
-        except OSError as error:
-            complain(f"this session is not recorded: {error}")
-            return
-        self._feeder.start()
-
-    def put(self, way: str, data: bytes) -> None:
-        """Add a chunk that went one way. b"" means that the way has ended."""
-        with self._lock:
-            if self._queue.qsize() > BACKLOG and data and way != "+":
-                self._incomplete.add(way)
-                return
-            mark = ""
-            if way in self._incomplete:
-                self._incomplete.remove(way)
-                mark = "!"
-            seconds = time.monotonic() - self._began
-            head = f"{seconds:.6f} {way}{mark} {len(data)}\n"
-            self._queue.put(head.encode() + data)
-
-    def _feed(self) -> None:
-        """Write the frames to the recorder, on a thread of the tape."""
-        with suppress(OSError, subprocess.TimeoutExpired):
-            for frame in iter(self._queue.get, None):
-                write(self._input, frame)
-            self._recorder.communicate(timeout=EXIT_TIMEOUT)
-
-    def close(self, last: Json) -> None:
-        """Add a last object from the relay. Wait for the recorder, but not for long."""
-        self.put("+", to_json(last).encode())
-        self._queue.put(None)
-        if self._feeder.is_alive():
-            self._feeder.join(EXIT_TIMEOUT)
-
-
 class Pump(threading.Thread):
     """Copies bytes from a source to a sink. When one of them ends, it closes both."""
 
-    def __init__(self, way: str, source: int, sink: int, tape: Tape) -> None:
+    def __init__(self, way: str, source: int, sink: int, recorder: Recorder) -> None:
         super().__init__(daemon=True)
         self._way = way
         self._source = source
         self._sink = sink
-        self._tape = tape
+        self._recorder = recorder
         self._current_read: Optional[int] = None  # its number, while it runs
         self.start()
 
@@ -155,7 +84,7 @@ class Pump(threading.Thread):
             except OSError:
                 chunk = b""
             self._current_read = None
-            self._tape.put(self._way, chunk)  # first, so it is before its response
+            self._recorder.put(self._way, chunk)  # first, so it is before its response
             try:
                 write(self._sink, chunk)
             except OSError:
@@ -166,16 +95,17 @@ class Pump(threading.Thread):
         os.close(self._sink)
         if self._way == ">":  # the input of the server has ended, so it should end, too
             time.sleep(EXIT_TIMEOUT)
-            self._tape.put("late", b"")
+            self._recorder.put("late", b"")
 
-    def finish(self) -> None:
-        """Wait until all bytes are copied.
+    def finish(self, limit: float = float("inf")) -> None:
+        """Wait until all bytes are copied, but not for more than limit seconds.
 
         A pump counts as done when it waits for more bytes for 0.2 seconds, because a
         process that the server has started may keep the pipe open.
         """
         last_seen = None
-        while self.is_alive():
+        until = time.perf_counter() + limit
+        while self.is_alive() and time.perf_counter() < until:
             current_read = self._current_read
             if current_read is not None and current_read == last_seen:
                 return
@@ -198,7 +128,7 @@ def start_server(command: list[str]) -> Any:
     if sys.platform == "win32":
         import msvcrt
 
-        for fd in (0, 1):
+        for fd in (0, 1, 2):
             msvcrt.setmode(fd, os.O_BINARY)
     else:
         # Signals are blocked here, and sigwait() in relay() receives them. The server
@@ -207,37 +137,41 @@ def start_server(command: list[str]) -> Any:
         # SIGCHLD needs a handler, because an ignored signal may never arrive.
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         options["preexec_fn"] = lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    return subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, **options)
+    return subprocess.Popen(common.found(command), bufsize=0, stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
-def relay(command: list[str], options: list[str]) -> int:
+def relay(command: list[str], log: Optional[str], page: Optional[str]) -> int:
     """Run the server, pass everything on, and return its exit status."""
+    null = 0
+    while null <= 2:  # a host may have closed stderr, and a pipe would get its number
+        null = os.open(os.devnull, os.O_RDWR)
+    os.close(null)
+    recorder = Recorder(command, log, page)
     try:
         server = start_server(command)
     except OSError as error:
         complain(f"cannot start {command[0]}: {error.strerror}")
-        shell_status = 126  # as in a shell
-        if isinstance(error, FileNotFoundError):
-            shell_status = 127
-        tape = Tape(options, command, 0)
-        tape.close({"status": shell_status, "trouble": error.strerror})
-        return shell_status
+        recorder.finish({"trouble": error.strerror})
+        return 127 if isinstance(error, FileNotFoundError) else 126  # as in a shell
 
-    tape = Tape(options, command, server.pid)
-    Pump(">", 0, os.dup(server.stdin.fileno()), tape)
+    Pump(">", 0, os.dup(server.stdin.fileno()), recorder)
     server.stdin.close()
-    to_host = Pump("<", os.dup(server.stdout.fileno()), 1, tape)
+    to_host = Pump("<", os.dup(server.stdout.fileno()), 1, recorder)
     server.stdout.close()
+    # A copy, because this process writes to stderr as well.
+    errors = Pump("stderr", os.dup(server.stderr.fileno()), os.dup(2), recorder)
+    server.stderr.close()
     if sys.platform != "win32":
         while server.poll() is None:
             number = signal.sigwait(SIGNALS)
             if number != signal.SIGCHLD:
-                tape.put("+", to_json({"signal": number}).encode())
+                recorder.signalled = number
                 server.send_signal(number)
     status: int = server.wait()
     to_host.finish()
-    tape.close({"status": status})
+    errors.finish(EXIT_TIMEOUT)
+    recorder.finish({"status": status})
     if status < 0:
         die_of(-status)
     return status
@@ -253,8 +187,9 @@ def die_of(number: int) -> None:
 
 def complain(message: str) -> None:
     """Print a message to stderr, if that is possible."""
-    with suppress(OSError, ValueError):
-        print(f"wiretap: {message}", file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # None would be stdout
+        with suppress(OSError, ValueError):
+            print(f"wiretap: {message}", file=sys.stderr, flush=True)
 
 
 # --- Symptoms: what a fault means, and what to do about it ----------------------------
@@ -300,7 +235,7 @@ SYMPTOMS = (
             "send each id back with the type that it has in the request"),
     Symptom("given up after", 'a call hangs, "Request timed out"',
             "the tool is slow or stuck, or the server has lost the request",
-            "see what came during the call, and read stderr; report progress, or raise "
+            "see what came after the call, and read stderr; report progress, or raise "
             "the timeout"),
     Symptom("no response to", "the last responses are missing",
             "one side ended before it had answered all requests",
@@ -319,7 +254,7 @@ SYMPTOMS = (
             "the host cannot execute the command",
             "use absolute paths, because a host has its own PATH and folder"),
     Symptom("before its input ended", '"Connection closed", soon after the start',
-            "the server failed, or its program does not call run()",
+            "the server failed, its command is wrong, or it does not call run()",
             "read its stderr, or run its command in a terminal"),
     Symptom("after its input ended", "server processes stay behind",
             "the server ignores the end of its input", "exit when stdin ends"),
@@ -460,7 +395,8 @@ class Watch:
         self.state = NEW  # of the legacy handshake
         self.revision: Any = None  # its row in REVISIONS, once it is known
         self.ended: dict[str, float] = {}  # way -> when its sender closed it
-        self.partial_line = {">": bytearray(), "<": bytearray()}
+        self.partial_line = {">": bytearray(), "<": bytearray(), "stderr": bytearray()}
+        self._last_words = ""  # the last line of stderr
         self._count = 0
         self._open: dict[str, dict[Any, OpenRequest]] = {">": {}, "<": {}}
         self._used_ids: dict[str, set[Any]] = {">": set(), "<": set()}
@@ -493,12 +429,19 @@ class Watch:
             self.ended[way] = at
             if partial_line:
                 for entry in self.read(at, way, bytes(partial_line)):
-                    entry["flags"].append("the last line does not end with a newline")
+                    if way != "stderr":
+                        entry["flags"].append(
+                            "the last line does not end with a newline")
                     yield entry
 
     def read(self, at: float, way: str, raw: bytes) -> Iterator[Entry]:
         """Read one line. Yield its entry and, for a batch, one more for each message.
         """
+        if way == "stderr":
+            entry = self.entry(at, "", "stderr", raw.rstrip(b"\r"))
+            self._last_words = entry["text"].strip() or self._last_words
+            yield entry
+            return
         entry = self.entry(at, way, "junk", raw)
         if entry["text"].startswith("\ufeff"):
             entry["flags"].append("the line begins with a byte order mark")
@@ -581,7 +524,6 @@ class Watch:
         self._check_identity(entry, request)
         self._check_order(entry, request)
         self._check_capability(entry, method)
-        self._note_cause(entry, params)
         if "inputResponses" in params or "requestState" in params:
             key = first_string(params.get("requestState")) or (method, entry["name"])
             entry["of"] = self._input_calls.get(key)
@@ -662,28 +604,6 @@ class Watch:
             capability = "subscribe"
         if capability not in declared:
             entry["flags"].append(undeclared(method, capability, side))
-
-    def _note_cause(self, entry: Entry, params: Json) -> None:
-        """Note which request a message of the other side belongs to.
-
-        Only the id of a subscription proves that. If the server works on a single
-        request, the message came during that request, and perhaps because of it.
-        """
-        way = entry["way"]
-        requests = self._open[OPPOSITE[way]]
-        subscription = members(params.get("_meta")).get(META + "subscriptionId")
-        if type(subscription) in (str, int):
-            if subscription in requests:
-                entry["of"] = requests[subscription].entry["n"]
-            return
-        if way == ">":
-            return
-        candidates = []
-        for request in requests.values():
-            if request.given_up is None and request.entry["method"] != LISTEN:
-                candidates.append(request)
-        if len(candidates) == 1:
-            entry["during"] = candidates[0].entry["n"]
 
     # Responses.
 
@@ -836,8 +756,6 @@ class Watch:
             self._take_progress(entry, params)
         elif method == "notifications/initialized" and way == ">":
             self._take_initialized(entry)
-        else:
-            self._note_cause(entry, params)
 
     def _take_initialized(self, entry: Entry) -> None:
         methods = [request.entry["method"] for request in self._open[">"].values()]
@@ -908,23 +826,19 @@ class Watch:
         request.is_reported = True
         entry["flags"].append(f"{request.fault} for {waited:.1f} s")
 
-    def end(self, at: float, status: Optional[int], trouble: str = "",
-            signalled: int = 0) -> Entry:
+    def end(self, at: float, status: int = 0, trouble: str = "", signalled: int = 0
+            ) -> Entry:
         """Make the last entry. It names the requests that never got a response.
 
-        status is the exit status of the server, or None if the wiretap was killed.
-        trouble says why the server was not started. signalled is the last signal that
-        was passed on to the server, or 0.
+        status is the exit status of the server. trouble says why the server was not
+        started. signalled is the last signal that was passed on to it, or 0.
         """
         entry = self.entry(at, "", "end")
         flags = entry["flags"]
+        about = f"the server ended with status {status}"
         if trouble:
             about = f"the server was not started: {trouble}"
-        elif status is None:
-            about = "the server was killed together with the wiretap"
-        elif status >= 0:
-            about = f"the server ended with status {status}"
-        else:
+        elif status < 0:
             about = f"the server was ended by signal {-status}"
         if signalled:
             about += f", after the host sent signal {signalled}"
@@ -932,9 +846,10 @@ class Watch:
         if trouble:
             flags.append(about)
             return entry
-        if ">" not in self.ended and not signalled and status is not None:
+        if ">" not in self.ended and not signalled:
             # Other faults would only follow from this one, so they are left out.
-            flags.append(f"{about}, before its input ended")
+            words = f"; stderr ends with: {self._last_words}" if self._last_words else ""
+            flags.append(f"{about}, before its input ended{words}")
             return entry
         for requests in self._open.values():
             for request in requests.values():
@@ -957,100 +872,99 @@ def undeclared(method: str, capability: str, side: str) -> str:
             f"{SENDER[side]} has not declared")
 
 
-# --- Recorder: a process that ends a moment after the session -------------------------
+# --- Recorder: turns what passes into a log --------------------------------------------
 
 
-def keep(entries: Iterator[Entry], path: Optional[str]) -> None:
-    """Write entries to a log or, without a path, to stderr.
+class Recorder(threading.Thread):
+    """Makes log entries of chunks, on a thread of its own, and writes the page.
 
-    If that fails, complain once, and read the rest of the entries all the same: reading
-    them also ends the server if the wiretap was killed.
+    put() never waits, so that a full disk or a stderr without a reader does not slow
+    down the session.
     """
-    file = 2
-    try:
-        if path:
-            # With O_NONBLOCK, the log may be a named pipe that has no reader: then
-            # open() fails, and does not wait.
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-            flags |= getattr(os, "O_NONBLOCK", 0)
-            file = os.open(path, flags, 0o666)
-        for entry in entries:
-            os.write(file, to_json(entry).encode() + b"\n")
-    except OSError as error:
-        complain(f"cannot write the log to {path or 'stderr'}: {error}")
-    for _ in entries:
-        pass
+
+    def __init__(self, command: list[str], log: Optional[str], page: Optional[str]
+                 ) -> None:
+        super().__init__(daemon=True)
+        self.signalled = 0  # the last signal that was passed on to the server
+        self._log = log
+        self._page = page
+        self._session = f"{time.time():.3f}-{os.getpid()}"
+        self._entries: list[Entry] = []  # those of a page without a log
+        self._watch = Watch()
+        self._queue: queue.SimpleQueue[tuple[float, str, Any]] = queue.SimpleQueue()
+        self._lock = threading.Lock()  # guards what follows, and the order of chunks
+        self._incomplete: set[str] = set()  # ways whose last chunk was dropped
+        self._began = time.perf_counter()
+        self.put("start", " ".join(command))
+        self.start()
+
+    def put(self, way: str, data: Any) -> None:
+        """Add a chunk that went one way. b"" means that the way has ended."""
+        with self._lock:
+            at = time.perf_counter() - self._began
+            if self._queue.qsize() > BACKLOG and data and way != "end":
+                self._incomplete.add(way)
+                return
+            if way in self._incomplete:
+                self._incomplete.remove(way)
+                self._queue.put((at, "gap", way))
+            self._queue.put((at, way, data))
+
+    def finish(self, last: Json) -> None:
+        """Add the last entry, and wait until all is written, but not for long."""
+        self.put("end", last)
+        self.join(EXIT_TIMEOUT)
+
+    def run(self) -> None:
+        entries = self._all_entries()
+        file = 2
+        try:
+            if self._log:
+                # With O_NONBLOCK, the log may be a named pipe that has no reader: then
+                # open() fails, and does not wait. Messages may hold secrets.
+                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+                flags |= getattr(os, "O_NONBLOCK", 0)
+                file = os.open(self._log, flags, 0o600)
+            for entry in entries:
+                if self._log or not self._page and entry["kind"] != "stderr":
+                    write(file, to_json(entry).encode() + b"\n")
+                else:
+                    self._entries.append(entry)
+        except OSError as error:
+            complain(f"cannot write the log to {self._log or 'stderr'}: {error}")
+        if file != 2:
+            os.close(file)
+        if self._page and self._entries:
+            write_page(self._page, [self._entries])
+        elif self._page and self._log and os.path.isfile(self._log):
+            write_page(self._page, load(self._log))
+
+    def _all_entries(self) -> Iterator[Entry]:
+        while True:
+            at, way, data = self._queue.get()
+            for entry in entries_of(self._watch, at, way, data):
+                yield {"session": self._session, **entry}
+            if way == "end":
+                yield {"session": self._session,
+                       **self._watch.end(at, signalled=self.signalled, **data)}
+                return
 
 
-def frames(tape: IO[bytes]) -> Iterator[tuple[float, str, bytes]]:
-    """Read the frames of a tape: seconds, way, bytes.
-
-    The last frame is dropped if it is incomplete, because the relay was killed.
-    """
-    for head in tape:
-        if not head.endswith(b"\n"):
-            return
-        at, way, size = head.decode().split()
-        data = tape.read(int(size))
-        if len(data) != int(size):
-            return
-        yield float(at), way, data
-
-
-def entries_of(tape: IO[bytes]) -> Iterator[Entry]:
-    """Turn a tape into entries. If the relay was killed, kill the server."""
-    watch = Watch()
-    told: Json = {}  # what the relay has said about the server
-    at = 0.0
-    began = time.monotonic()
-    for at, way, data in frames(tape):
-        if way == "+":
-            news = json.loads(data)
-            told.update(news)
-            if "command" in news:
-                yield {**watch.entry(at, "", "start"), "epoch": time.time(),
-                       "about": " ".join(news["command"])}
-            if "status" in news:
-                break
-        elif way == "late":
-            delay = at - watch.ended.get(">", at)
-            yield {**watch.entry(at, "", "late"),
-                   "about": "the server is still running",
-                   "flags": [f"the server is still running {delay:.1f} s after its "
-                             "input ended; does it ignore EOF?"]}
-        else:
-            if way.endswith("!"):
-                watch.partial_line[way[0]].clear()
-                yield {**watch.entry(at, way[0], "gap"),
-                       "about": "messages are missing here: there were too many"}
-            yield from watch.feed(at, way[0], data)
-    if "status" not in told:
-        at = max(at, time.monotonic() - began)
-        kill_server(told)
-    yield watch.end(at, told.get("status"), told.get("trouble", ""),
-                    told.get("signal", 0))
-
-
-def kill_server(told: Json) -> None:
-    """Kill the server and the processes that it has started, if it still runs."""
-    with suppress(OSError):
-        for handle in told.get("handles", ()):
-            signal.pidfd_send_signal(handle, 0)  # OSError if the server has ended
-            os.killpg(told["pid"], signal.SIGKILL)
-
-
-def record(log: Optional[str], page: Optional[str]) -> None:
-    """Read the tape on stdin. Write the log meanwhile, and the page at the end."""
-    os.umask(0o077)  # messages may hold secrets
-    session = f"{time.time():.3f}-{os.getppid()}"
-    entries = ({"session": session, **entry} for entry in entries_of(sys.stdin.buffer))
-    with tempfile.TemporaryDirectory() as folder:
-        path = log
-        if path is None and page is not None:  # the page is made from a log
-            path = os.path.join(folder, "log")
-        keep(entries, path)
-        if page is not None and path is not None and os.path.isfile(path):
-            write_page(page, load(path))
+def entries_of(watch: Watch, at: float, way: str, data: Any) -> Iterator[Entry]:
+    """Turn a chunk, or an event of the relay, into entries."""
+    if way == "start":
+        yield {**watch.entry(at, "", "start"), "epoch": time.time(), "about": data}
+    elif way == "gap":
+        watch.partial_line[data].clear()
+        yield {**watch.entry(at, "", "gap"),
+               "about": "messages are missing here: there were too many"}
+    elif way == "late":
+        delay = at - watch.ended.get(">", at)
+        yield {**watch.entry(at, "", "late"), "about": "the server is still running",
+               "flags": [f"the server is still running {delay:.1f} s after its "
+                         "input ended; does it ignore EOF?"]}
+    elif way != "end":
+        yield from watch.feed(at, way, data)
 
 
 # --- Report: a log as text ------------------------------------------------------------
@@ -1087,7 +1001,7 @@ def label(entry: Entry, width: int = 60) -> str:
     if entry["kind"] in ("isError", "input_required"):
         parts.append(entry["kind"])
     parts.append(entry.get("about"))
-    if entry["kind"] == "junk":
+    if entry["kind"] in ("junk", "stderr"):
         parts.append(to_json(entry["text"]))
     words = [shown(part, width) for part in parts if part]
     if not words:
@@ -1111,33 +1025,16 @@ def heading(entries: list[Entry]) -> str:
 
 
 class Graph:
-    """Which messages belong to each request, and how each request ended.
-
-    A message belongs to a request if it names the request: by its progress token, by
-    the id of its subscription, by its id in a cancellation, or by its requestState. A
-    message that came while the server worked on a single request is shown below that
-    request too, and marked, because nothing proves that it belongs there.
-    """
+    """How each request of a session ended."""
 
     def __init__(self, entries: list[Entry]) -> None:
         self.responses: dict[int, Entry] = {}  # number of a request -> its response
         self.cancelled: dict[int, Entry] = {}  # number of a request -> notification
-        # Number of a request, or None -> requests and notifications to show below it.
-        self.below: dict[Optional[int], list[Entry]] = {}
         for entry in entries:
-            of = entry.get("of")
             if "ms" in entry:
                 self.responses[entry["of"]] = entry
-            if entry["kind"] in ("request", "notification"):
-                self.below.setdefault(of or entry.get("during"), []).append(entry)
-            if entry.get("method") == "notifications/cancelled" and of is not None:
-                self.cancelled.setdefault(of, entry)
-
-    def end_of(self, entry: Entry) -> Optional[int]:
-        """Return the number of the entry that ended a request, or None."""
-        number = entry["n"]
-        ending = self.responses.get(number) or self.cancelled.get(number)
-        return None if ending is None else ending["n"]
+            elif entry.get("method") == "notifications/cancelled" and "of" in entry:
+                self.cancelled.setdefault(entry["of"], entry)
 
     def lost(self, entry: Entry) -> str:
         """Say how a request ended without a response. "" if it did not need one."""
@@ -1162,54 +1059,15 @@ class Graph:
             text += f", {shown(response['about'])}"
         if "has_start" in response:
             text += ", with the start of the server"
-        waited = self.waited(entry, response)
-        if waited:
-            text += f"; the {SENDER[entry['way']]} took {waited:.1f} ms meanwhile"
         return text
 
-    def waited(self, entry: Entry, response: Entry) -> float:
-        """Return for how many milliseconds of a request its sender had to answer
-        requests of the other side. A tool that asks the user waits for its client."""
-        waited = 0.0
-        covered = entry["at"]  # up to here, all waits are counted
-        for other in self.below.get(entry["n"], []):
-            answer = self.responses.get(other["n"])
-            if answer is not None and other["way"] != entry["way"]:
-                begin = max(other["at"], covered)
-                end = min(answer["at"], response["at"])
-                if end > begin:
-                    waited += end - begin
-                    covered = end
-        return waited * 1000
-
-    def tree(self, of: Optional[int] = None, depth: int = 1) -> Iterator[str]:
-        """Yield a line for each message below a request, and for those below it.
-
-        Neighbours with the same notification share a line.
-        """
-        for group in groups_of(self.below.get(of, [])):
-            first = group[0]
-            line = "  " * depth + label(first)
-            if "during" in first:
-                line += ", came meanwhile"
-            if first["kind"] == "request":
-                yield f"{line:<50} {self.outcome(first)}"
-            elif len(group) > 1:
-                yield f"{line} ({len(group)} times)"
-            else:
-                yield line
-            yield from self.tree(first["n"], depth + 1)
-
-
-def groups_of(entries: list[Entry]) -> list[list[Entry]]:
-    """Group neighbours that are notifications with the same method."""
-
-    def key_of(entry: Entry) -> tuple[Any, ...]:
-        if entry["kind"] == "request":
-            return (entry["n"],)
-        return entry["method"], "during" in entry
-
-    return [list(group) for _, group in itertools.groupby(entries, key_of)]
+    def duration(self, entry: Entry) -> float:
+        """Return the milliseconds of a request. A request without a response is the
+        longest one, and the start of the server does not count."""
+        response = self.responses.get(entry["n"])
+        if response is None:
+            return float("inf")
+        return 0.0 if "has_start" in response else float(response["ms"])
 
 
 def faults_by_symptom(entries: list[Entry]) -> dict[int, list[tuple[int, str]]]:
@@ -1243,22 +1101,18 @@ def report(entries: list[Entry]) -> Iterator[str]:
     yield heading(entries)
     yield f"  {label(entries[0], 200)}"
     yield f"  {last['about'] if last['kind'] == 'end' else 'the record breaks off'}"
-    # The first responses include the start of the server, so they are not compared.
-    warm = [entry for entry in graph.responses.values() if "has_start" not in entry]
-    warm.sort(key=lambda one: -float(one["ms"]))
-    responses = []
-    for entry in warm[:5]:
-        responses.append(f"  {entry['ms']:9.1f} ms  {label(entry)}")
-    unanswered = []
-    for entry in entries:
-        lost = graph.lost(entry)
-        if lost:
-            unanswered.append(f"  {entry['at']:9.3f} s   {label(entry)}, {lost}")
+    calls = []
+    requests = [entry for entry in entries if entry["kind"] == "request"]
+    for entry in sorted(requests, key=graph.duration, reverse=True):
+        calls.append(f"  {entry['at']:9.3f} s   {label(entry):<50} {graph.outcome(entry)}")
+    if len(calls) > MOST_CALLS:
+        calls[MOST_CALLS:] = [f"{'':16}and {len(calls) - MOST_CALLS} more"]
+    said = [f"  {entry['at']:9.3f} s   {shown(entry['text'], 200)}"
+            for entry in entries if entry["kind"] == "stderr"]
     sections = {
         "Faults": list(advice(entries)),
-        "Calls, and what belongs to each": list(graph.tree()),
-        "Slowest responses": responses,
-        "Unanswered requests": unanswered}
+        "Calls, the slowest first": calls,
+        "The last lines of stderr": said[-10:]}
     for title, lines in sections.items():
         yield ""
         yield title
@@ -1278,426 +1132,162 @@ def print_report(log: str, page: Optional[str]) -> int:
     try:
         for entries in sessions:
             print("\n".join(report(entries)), end="\n\n", flush=True)
-    except BrokenPipeError:  # for example, `| head`
-        # Python flushes stdout once more at its exit, and would complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if not common.reader_has_left(error):
+            raise
     if page is not None:
         write_page(page, sessions)
     return 0
 
 
-# --- Page: one file that loads nothing else -------------------------------------------
-# Messages are data in the page, and never markup: the script only sets textContent. The
-# security policy of the page allows only this script, by its hash.
+# --- Page: one file that loads nothing and runs nothing --------------------------------
+# The security policy of the page allows no script. A row that is not in sight costs the
+# browser almost nothing (content-visibility).
+
+FILTERS = ("all", "calls", "notifications", "errors", "faults", "stderr")
+
+
+def safe(text: Any) -> str:
+    """Return text as markup that shows it, and no terminal or browser obeys."""
+    return html.escape(common.escape(str(text), "\n"))
 
 
 def write_page(path: str, sessions: list[list[Entry]]) -> None:
     """Write the page of some sessions. If that fails, complain."""
-    data: list[Json] = []
-    for entries in sessions:
-        graph = Graph(entries)
-        rows = [{**entry, "lost": graph.lost(entry), "until": graph.end_of(entry)}
-                for entry in entries]
-        faults = [[*SYMPTOMS[row][1:], found]
-                  for row, found in faults_by_symptom(entries).items()]
-        data.append({"title": heading(entries), "entries": rows, "faults": faults})
-    digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-    parts = {"HASH": digest, "STYLE": STYLE, "SCRIPT": SCRIPT,
-             "DATA": to_json(data).replace("<", "\\u003c")}
     try:
-        with open(path, "w", encoding="ascii") as file:
-            file.write(re.sub("@([A-Z]+)@", lambda found: parts[found[1]], PAGE))
+        with open(path, "w", encoding="utf-8", newline="\n",
+                  opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.writelines(page_of(sessions))
     except OSError as error:
         complain(f"cannot write the page {path}: {error}")
 
 
+def page_of(sessions: list[list[Entry]]) -> Iterator[str]:
+    """Yield the parts of a page. The latest session comes first, and is open."""
+    title = safe(heading(sessions[-1]))
+    style = STYLE
+    buttons = []
+    for number, name in enumerate(FILTERS):
+        checked = "" if number else " checked"
+        buttons.append(f'<input type="radio" name="show" id="{name}"{checked}>'
+                       f'<label for="{name}">{name}</label>\n')
+        if number:
+            style += f"#{name}:checked ~ .session .row:not(.{name}) {{ display: none }}\n"
+    yield PAGE.format(title=title, style=style, buttons="".join(buttons))
+    for number in reversed(range(len(sessions))):
+        yield from session_of(sessions[number], f"s{number}-",
+                              number == len(sessions) - 1)
+
+
+def session_of(entries: list[Entry], prefix: str, is_open: bool) -> Iterator[str]:
+    """Yield the parts of a session. The prefix makes the names of its rows unique."""
+    graph = Graph(entries)
+    messages = sum(entry["way"] != "" for entry in entries)
+    faults = faults_by_symptom(entries)
+    count = sum(len(found) for found in faults.values())
+    yield f'<details class="session"{" open" if is_open else ""}><summary>'
+    yield (f"<h1>{safe(heading(entries))}</h1> {messages} messages, "
+           f"{entries[-1]['at']:.2f} s, faults: {count}</summary>\n")
+    for row, found in faults.items():
+        yield '<div class="fault">'
+        for index, flag in found[:20]:
+            yield f'<a href="#{prefix}{index}">{safe(flag)}</a>'
+        for line in SYMPTOMS[row].explanation():
+            yield f"<span>{safe(line)}</span>"
+        yield "</div>\n"
+    for index, entry in enumerate(entries):
+        yield from row_of(entry, f"{prefix}{index}", graph)
+    yield "</details>\n"
+
+
+def row_of(entry: Entry, name: str, graph: Graph) -> Iterator[str]:
+    """Yield the parts of a row: what it is, how long it took, and the message."""
+    kind = entry["kind"]
+    lost = graph.lost(entry)
+    words = ["row", kind, {">": "right", "<": "left", "": "none"}[entry["way"]]]
+    if kind == "request" or "ms" in entry:
+        words.append("calls")
+    if kind == "notification":
+        words.append("notifications")
+    if kind in ("error", "isError"):
+        words.append("errors")
+    if entry["flags"] or lost:
+        words.append("faults")
+    took = lost
+    if "ms" in entry:
+        took = f"{entry['ms']:.1f} ms"
+        if "has_start" in entry:
+            took += " with the start"
+    text = entry["text"]
+    with suppress(ValueError, RecursionError):  # it is not JSON, and is shown unchanged
+        text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    yield f'<details class="{" ".join(words)}" id="{name}"><summary>'
+    yield f"<i>{entry['at']:.3f}</i><b>{safe(label(entry, 200))}</b><i>{took}</i>"
+    for flag in entry["flags"]:
+        yield f"<em>{safe(flag)}</em>"
+    yield f"</summary><pre>{safe(text)}</pre></details>\n"
+
+
 PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>wiretap</title>
+<html lang="en"><head><meta charset="utf-8"><title>{title} - wiretap</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:;
- style-src 'unsafe-inline'; script-src 'sha256-@HASH@'"><style>@STYLE@</style></head>
+ style-src 'unsafe-inline'"><style>{style}</style></head>
 <body>
-<header><h1 id="title"></h1>
-<select id="sessions" aria-label="Session"></select></header>
-<div id="facts"></div>
-<div id="faults"></div>
-<nav>
-<div id="tools">
-<input id="search" type="search" placeholder="Search" aria-label="Search">
-<span id="kinds"></span><span id="shown" role="status"></span></div>
-<div id="ends" class="line"><b class="time">seconds</b>
-<span class="seq"><b>client</b><b>server</b></span><b>latency</b>
-<b class="size">size</b></div></nav>
-<main id="list"></main>
-<script id="data" type="application/json">@DATA@</script>
-<script>@SCRIPT@</script></body></html>
-"""
+{buttons}"""
 STYLE = """
 :root {
-  color-scheme: light dark; --pad: 20px; --time: 72px; --lanes: 76px; --lane: 9px;
-  --lat: 190px; --size: 80px; --left: calc(var(--pad) + var(--time) + var(--lanes));
-  --right: calc(var(--pad) + var(--lat) + var(--size) + var(--lanes));
-  --bg: light-dark(#faf9f7, #14161b); --card: light-dark(#fff, #1c1f26);
-  --ink: light-dark(#22252b, #e4e6eb); --dim: light-dark(#666c78, #949ba9);
-  --rule: light-dark(#e6e3dd, #2c313b); --tint: light-dark(#fdf0f0, #2c1d21);
+  color-scheme: light dark; --ink: light-dark(#22252b, #e4e6eb);
+  --dim: light-dark(#666c78, #949ba9); --rule: light-dark(#e6e3dd, #2c313b);
+  --bad: light-dark(#c92f3b, #ff7b81); --warn: light-dark(#b45f06, #f0b45a);
   --ask: light-dark(#2f6feb, #6ea8fe); --back: light-dark(#0f8a7e, #4fd1c0);
-  --note: light-dark(#9061d6, #b794f4); --bad: light-dark(#c92f3b, #ff7b81);
-  --warn: light-dark(#b45f06, #f0b45a) }
-.request { --kind: var(--ask) }
-.notification, .input_required { --kind: var(--note) }
-.isError { --kind: var(--warn) }
-.error, .wrong { --kind: var(--bad) }
-body {
-  margin: 0; background: var(--bg); color: var(--ink);
-  font: 13px/1.45 system-ui, sans-serif }
-header, #facts, #tools {
-  display: flex; flex-wrap: wrap; gap: 6px 16px; align-items: baseline;
-  padding: 10px var(--pad) 0 }
-#tools { padding-bottom: 6px }
-h1 { font-size: 17px; margin: 0 }
-h1, select { max-width: 100% }
-b { font-weight: 600 }
-h1, .label {
-  overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
-  unicode-bidi: isolate }
-input, button, select, pre {
-  background: var(--card); border: 1px solid var(--rule); border-radius: 8px;
-  padding: 5px 12px }
-input, button, select { font: inherit; color: inherit }
-button, summary { cursor: pointer }
-#facts, #shown, #ends, .why b, .time, .size, .lat, .label i { color: var(--dim) }
-#facts .bad b, .fault, .flag, .lost, :is(.error, .junk, .invalid) .label {
-  color: var(--bad) }
-#facts b { font-size: 15px }
-#facts :not(.bad) > b, .why { color: var(--ink) }
-#faults {
-  margin: 10px var(--pad); display: grid; gap: 6px;
-  grid-template-columns: repeat(auto-fill, minmax(min(100%, 440px), 1fr)) }
-.fault { border-left: 3px solid; background: var(--tint); padding: 6px 12px }
-.fault button {
-  border: 0; background: none; padding: 0; font-weight: 600; text-align: left }
-.fault, .flag, .label { overflow-wrap: anywhere }
-.why b, .result b { font-weight: 400 }
-.why { display: grid; grid-template-columns: auto 1fr; gap: 0 10px }
-nav { position: sticky; top: 0; z-index: 1; background: var(--bg) }
-main { background: var(--card) }
-input { flex: 1; min-width: 200px; max-width: 420px }
-#kinds button { margin: 2px 6px 2px 0 }
-[aria-pressed=true] { border-color: var(--ask); color: var(--ask) }
-* { box-sizing: border-box }
-.line {
-  display: grid; grid-template-columns: var(--time) 1fr var(--lat) var(--size);
-  align-items: center; min-height: 34px; padding: 0 var(--pad) }
-.time, .size { text-align: right }
-.seq { min-width: 0; margin: 0 var(--lanes) }
-#ends { border-bottom: 1px solid var(--rule) }
-#ends .seq {
-  display: flex; justify-content: space-between; margin: 0 calc(var(--lanes) - 18px) }
-main > div { min-height: 34px }
-summary { position: relative; list-style: none }
-.wrong summary { background: var(--tint) }
-.here summary { box-shadow: inset 0 0 0 2px var(--bad) }
-summary::before {
-  content: ""; position: absolute; border-inline: 2px solid var(--rule);
-  inset: 0 var(--right) 0 var(--left) }
-summary .seq { position: relative; align-self: stretch }
-pre, .time, .lat, .size, .label { font: 12px/19px ui-monospace, Consolas, monospace }
-.label { position: absolute; inset: 2px 8px auto; text-align: center }
-i { font-style: normal }
-em {
-  font: 600 11px system-ui; color: var(--bg); background: var(--kind);
-  padding: 1px 5px }
-.arrow {
-  position: absolute; inset: 24px 0 auto; border-top: 1.5px dashed;
-  color: var(--kind, var(--back)) }
-.request .arrow { border-top-style: solid }
-.arrow::after {
-  content: ""; position: absolute; right: 0; top: -5px; border-left: 8px solid;
-  border-block: 4.5px solid transparent }
-.lt .arrow { transform: scaleX(-1) }
-.notification .arrow { border-top: 2px dotted }
-main > :not(.gt, .lt) .arrow { display: none }
-main > :not(.gt, .lt) .label {
-  position: static; display: block; white-space: normal; padding: 7px }
-.lane {
-  position: absolute; inset-block: 0; width: calc(var(--lane) * .67);
-  background: var(--ask) }
-.lane.lt { background: var(--note) }
-.lane.none { background: var(--bad) }
-.lane.first { top: 24px }
-.lane.last { bottom: 9px }
-.lat { display: flex; align-items: center }
-.lat i {
-  height: 8px; border-radius: 4px; background: var(--kind, var(--back));
-  margin-right: 8px }
-.flag {
-  text-align: center; font-weight: 500; position: relative; background: var(--tint);
-  margin: 0 var(--right) 0 var(--left); padding: 0 8px 3px;
-  background-clip: content-box }
-pre {
-  margin: 2px var(--pad) 8px; overflow: auto; max-height: 400px;
-  background: var(--bg) }
-@media (max-width: 760px) {
-  :root {
-    --pad: 6px; --time: 46px; --lanes: 25px; --lat: 76px; --lane: 4px; --size: 0px }
-  .size, summary .lat i, em + b { display: none }
-  #ends .seq { margin: 0 10px }
-  #kinds { display: contents }
-  #tools { gap: 4px }
-  .flag { margin: 0 }
-  #kinds button { padding: 3px 8px; margin: 0 }
-  input { flex-basis: 100%; max-width: none }
-  .label, .lat, .time { font-size: 11px }
-  .lat { line-height: 13px }
-}
-"""
-SCRIPT = r"""
-"use strict";
-const $ = id => document.getElementById(id);
-const LANES = 7;  // requests of one side that are drawn beside each other
-const list = $("list");
-const sessions = JSON.parse($("data").textContent);
-
-const el = (tag, className, text, ...children) => {
-  const node = document.createElement(tag);
-  node.className = className;
-  node.textContent = text;
-  node.append(...children);
-  return node;
-};
-// Control characters and marks for text direction are shown, and have no effect.
-const CONTROLS = /[\0-\t\v-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
-const escapeOf = c => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0");
-const tidy = text => String(text).replace(CONTROLS, escapeOf);
-const number = n => n.toLocaleString("en");
-const count = (entries, fits) => entries.filter(fits).length;
-const countFaults = entries => entries.reduce((n, e) => n + e.flags.length, 0);
-const ms = n => {
-  if (n === undefined) return "-";
-  if (n >= 1000) return (n / 1000).toFixed(2) + " s";
-  return n.toFixed(n < 10 ? 2 : 0) + " ms";
-};
-// The buttons above the list: name, and whether an entry is shown.
-const KINDS = {
-  all: e => true,
-  calls: e => e.kind === "request" || e.ms !== undefined,
-  notifications: e => e.kind === "notification",
-  unanswered: e => e.lost !== "",
-  errors: e => e.kind === "error" || e.kind === "isError",
-  faults: e => e.flags.length > 0,
-};
-
-// One session is shown at a time.
-let E;  // its entries
-let nodes;  // the row of each entry
-let slowest;  // milliseconds
-let kind;  // the chosen button
-
-const load = session => {
-  E = session.entries;
-  // The first responses include the start of the server, so they are not compared.
-  const warm = E.filter(e => e.ms !== undefined && !e.has_start);
-  const times = warm.map(e => e.ms).sort((a, b) => a - b);
-  slowest = times.at(-1);
-  const start = E.find(e => e.has_start);
-  assignLanes();
-  $("title").textContent = session.title;
-  document.title = session.title + " - wiretap";
-  const median = times[Math.floor(times.length / 2)];
-  $("facts").replaceChildren(
-    fact(count(E, e => e.way !== ""), "messages"),
-    fact(count(E, e => e.kind === "request"), "calls"),
-    fact(E.at(-1).at.toFixed(2), "seconds"),
-    fact(ms(start?.ms), "until the first response"),
-    fact(ms(median), "median"),
-    fact(ms(slowest), "slowest"),
-    fact(count(E, KINDS.errors), "errors"),
-    fact(count(E, KINDS.unanswered), "unanswered", "bad"),
-    fact(countFaults(E), "faults", "bad"));
-  $("faults").replaceChildren(...session.faults.map(card));
-  nodes = E.map((e, i) => {
-    const node = document.createElement("div");
-    node.i = i;
-    return node;
-  });
-  list.replaceChildren(...nodes);
-  nodes.forEach(node => sight.observe(node));
-  $("search").value = "";
-  choose("all");
-};
-// A request has a lane beside the life line of its receiver, down to its response. Each
-// entry gets the list `bars` of the requests that are open at its row.
-const assignLanes = () => {
-  const live = {">": Array(LANES), "<": Array(LANES)};
-  for (const e of E) {
-    if (e.kind === "request") {
-      const free = live[e.way].findIndex(one => !one);
-      if (free < 0) {
-        e.lane = LANES - 1;
-      } else {
-        e.lane = free;
-        live[e.way][free] = e;
-      }
-    }
-    e.bars = [...live[">"], ...live["<"]].filter(one => one);
-    for (const one of e.bars) {
-      if (one.until === e.n) live[one.way][one.lane] = undefined;
-    }
-  }
-};
-const fact = (value, name, className = "") => {
-  const text = typeof value === "number" ? number(value) : value;
-  const word = value === 1 ? name.replace(/s$/, "") : name;
-  return el("span", value ? className : "", "", el("b", "", text), " " + word);
-};
-// A kind of faults. Each click goes to the next fault of this kind.
-const card = ([shows, cause, remedy, found]) => {
-  const button = el("button", "", tidy(found[0][1]));
-  let next = 0;
-  button.onclick = () => {
-    go(found[next][0]);
-    next = (next + 1) % found.length;
-  };
-  const times = found.length > 1 ? ` ${found.length} times` : "";
-  return el("div", "fault", "", button, times,
-    el("div", "why", "",
-      el("b", "", "Shows as"), el("span", "", shows),
-      el("b", "", "Cause"), el("span", "", cause),
-      el("b", "", "Remedy"), el("span", "", remedy)));
-};
-const go = i => {
-  if (nodes[i].hidden) {
-    $("search").value = "";
-    choose("all");
-  }
-  fill(nodes[i]);
-  nodes.forEach((node, k) => node.classList.toggle("here", k === i));
-  nodes[i].scrollIntoView({block: "center"});
-};
-
-// The list. A row is empty until it comes into sight. It shows its message when it is
-// opened.
-const sight = new IntersectionObserver(seen => {
-  for (const one of seen) if (one.isIntersecting) fill(one.target);
-}, {rootMargin: "400px"});
-const choose = chosen => {
-  const wanted = $("search").value.toLowerCase();
-  kind = chosen;
-  E.forEach((e, i) => {
-    e.words ??= [e.text, e.about, ...e.flags].join("\n").toLowerCase();
-    nodes[i].hidden = !KINDS[kind](e) || !e.words.includes(wanted);
-  });
-  const visible = count(nodes, node => !node.hidden);
-  $("shown").textContent = number(visible) + " of " + number(E.length);
-  for (const one of $("kinds").children) one.ariaPressed = one.textContent === kind;
-};
-const bars = e => e.bars.map(one => {
-  const bar = el("span", "lane", "");
-  if (one.way === "<") bar.classList.add("lt");
-  if (one.lost) bar.classList.add("none");
-  if (one === e) bar.classList.add("first");
-  else if (one.until === e.n) bar.classList.add("last");
-  const [side, edge] = one.way === ">" ? ["right", "--right"] : ["left", "--left"];
-  bar.style[side] = `calc(var(${edge}) - var(--lane) * ${one.lane + 1.1})`;
-  return bar;
-});
-const labelOf = e => {
-  const label = el("span", "label", "");
-  if (e.kind === "isError" || e.kind === "input_required")
-    label.append(el("em", "", e.kind), " ");
-  let name = e.method;
-  if (!name) name = e.kind === "junk" ? e.text : e.about ?? e.kind;
-  const id = e.id === undefined ? "" : JSON.stringify(e.id);
-  label.append(
-    el("b", "", tidy(name)), tidy(` ${e.name ?? ""} `), el("i", "", tidy(id)));
-  if (e.about && e.method) label.append("  " + tidy(e.about));
-  label.title = label.textContent;
-  return label;
-};
-// How long a request took, with a bar whose square is the time; or how it was lost.
-const latencyOf = e => {
-  if (e.lost) return el("span", "lat lost", e.lost);
-  const latency = el("span", "lat", "");
-  if (e.has_start) {
-    latency.append(ms(e.ms) + " with the start");
-  } else if (e.ms !== undefined) {
-    const bar = el("i", "", "");
-    bar.style.width = 90 * Math.sqrt(e.ms / (slowest || 1)) + "px";
-    latency.append(bar, ms(e.ms));
-  }
-  return latency;
-};
-const fill = node => {
-  const isOld = nodes[node.i] !== node;  // it belongs to another session
-  if (isOld || node.className) return;
-  const e = E[node.i];
-  node.className = e.kind;
-  if (e.way) node.classList.add(e.way === ">" ? "gt" : "lt");
-  if (e.flags.length || e.lost) node.classList.add("wrong");
-  const line = el("div", "line", "",
-    el("span", "time", e.at.toFixed(3)),
-    el("span", "seq", "", labelOf(e), el("span", "arrow", "")),
-    latencyOf(e),
-    el("span", "size", e.size ? number(e.size) + " B" : ""));
-  const flags = e.flags.map(flag => el("div", "flag", tidy(flag)));
-  const pane = el("details", "", "", el("summary", "", "", ...bars(e), line, ...flags));
-  pane.ontoggle = () => {
-    if (pane.children.length > 1) return;  // the message is here already
-    let text = e.text;
-    try {
-      text = JSON.stringify(JSON.parse(text), null, 2);
-    } catch { /* it is not JSON, and is shown unchanged */ }
-    pane.append(el("pre", "", tidy(text)));
-  };
-  node.append(pane);
-};
-
-for (const name of Object.keys(KINDS)) {
-  const button = el("button", "", name);
-  button.onclick = () => choose(name);
-  $("kinds").append(button);
-}
-$("search").oninput = () => choose(kind);
-$("sessions").hidden = sessions.length < 2;
-sessions.forEach((session, k) => {
-  const faults = countFaults(session.entries);
-  const text = `${k + 1} of ${sessions.length}: ${session.title}, faults: ${faults}`;
-  $("sessions").append(new Option(text, k));
-});
-$("sessions").value = sessions.length - 1;
-$("sessions").onchange = event => load(sessions[event.target.value]);
-load(sessions.at(-1));
+  --note: light-dark(#9061d6, #b794f4) }
+body { font: 13px/1.5 system-ui, sans-serif; color: var(--ink); margin: 12px }
+body, .fault, .row { overflow-wrap: anywhere }
+h1 { font-size: 17px; display: inline }
+summary { cursor: pointer }
+label { margin-right: 12px }
+.session { margin-top: 12px }
+.fault {
+  border-left: 3px solid var(--bad); padding: 2px 10px; margin: 8px 0;
+  display: grid; white-space: pre-wrap }
+.fault a { color: var(--bad) }
+.row { content-visibility: auto; contain-intrinsic-size: auto 25px }
+.row summary {
+  display: grid; grid-template-columns: 70px 1fr 190px; gap: 0 10px; padding: 2px 0;
+  border-top: 1px solid var(--rule) }
+.row i { font-style: normal; text-align: right; color: var(--dim) }
+.row b { font: 12px/19px ui-monospace, Consolas, monospace; color: var(--back) }
+.row.left b { padding-left: 3em }
+.row.request b { color: var(--ask) }
+.row:is(.notification, .input_required) b { color: var(--note) }
+.row.isError b { color: var(--warn) }
+.row:is(.error, .junk, .invalid) b, .row em { color: var(--bad) }
+.row.none b { color: var(--dim) }
+.row em { grid-column: 2; font-style: normal }
+.row.faults i, .row.faults em { color: var(--bad) }
+.fault span { font: 12px/19px ui-monospace, Consolas, monospace }
+.row:target { display: block !important; outline: 2px solid var(--bad) }
+pre { white-space: pre-wrap; margin: 0 0 8px 80px }
 """
 
 
 def main(argv: list[str]) -> int:
-    split = argv.index("--") if "--" in argv else len(argv)
-    options = argv[:split]
-    command = argv[split + 1:]
-    usage = "\n".join((__doc__ or "").splitlines()[2:5]).strip()
+    options, command = common.cut(argv)
+    common.accept_all_text()
+    usage = "\n".join((__doc__ or "").splitlines()[2:4]).strip()
     parser = argparse.ArgumentParser(usage=usage)
     parser.add_argument("--log", metavar="FILE",
                         help="append each message to this file as it passes")
     parser.add_argument("--html", metavar="PAGE",
                         help="at the end, write all sessions of the log to this page")
     parser.add_argument("--report", metavar="LOG", help="print a report of this log")
-    parser.add_argument("--symptoms", action="store_true",
-                        help="print the table of faults")
-    parser.add_argument("--record", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(options)
-    if args.record:
-        record(args.log, args.html)
-    elif args.report:
+    if args.report:
         return print_report(args.report, args.html)
-    elif args.symptoms:
-        for row in SYMPTOMS:
-            words = row.words.replace("|", " | ") or "any other fault"
-            print("\n    ".join([words, *row.explanation()]))
-    elif command:
-        return relay(command, options)
-    else:
+    if not command:
         parser.error("the server command is missing; write it after --")
-    return 0
+    return relay(command, args.log, args.html)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,52 @@
+"""Tests of mutants.py: what it changes in a source, and what it leaves alone."""
+from __future__ import annotations
+
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import mutants  # noqa: E402
+
+SOURCE = '''"""A docstring of the file."""
+from typing import overload
+__all__ = ["f"]
+@overload
+def f(a: int) -> "int": return 1
+def f(a: "int | None", b: int = 5) -> "str":
+    """A docstring."""
+    c = "\u00e4"
+    c = a
+    if a < b and b is not None:
+        c += b"y"
+    while f(a):
+        raise ValueError("word", f"{a == b}")
+    return "two words" if not c else "word"
+'''
+CHANGES = {
+    "def f(a: \"int | None\", b: int = 6) -> \"str\":", "c = '\\xe4x'", "pass",
+    "if a <= b and b is not None:", "if a < b or b is not None:", "if a < b and b is None:",
+    "if not (a < b and b is not None):", "c += b'yx'", "while not (f(a)):",
+    "return \"two words\" if bool(c) else \"word\"",
+    "return (\"word\") if (not c) else (\"two words\")",
+    "return \"two words\" if not c else 'wordx'"}
+
+
+class TestMutants(unittest.TestCase):
+
+    def test_code_is_changed_and_texts_for_people_are_not(self) -> None:
+        source = SOURCE.encode()
+        found = mutants.Finder(source).found
+        shown = [mutants.show(source, mutant) for mutant in found]
+        self.assertEqual(CHANGES, {after for _, after in shown})
+        self.assertEqual({"c = a", 'c += b"y"', 'raise ValueError("word", f"{a == b}")',
+                          'return "two words" if not c else "word"'},
+                         {before for before, after in shown if after == "pass"})
+        for mutant in found:  # the rest of the file stays the same, and it compiles
+            changed = mutant.source(source)
+            compile(changed, "mutant", "exec")
+            self.assertEqual(source[mutant.end:], changed[len(changed) - len(source) + mutant.end:])
+
+
+if __name__ == "__main__":
+    unittest.main()
