@@ -28,8 +28,8 @@ from typing import Any, Iterator
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FILES = ("test_mcp_ref.py", "examples/**/test_*.py", ".ci/test_*.py")
-ORDER = ("test_budget.py", "test_hosts.py", "test_cli.py", "any other", "test_http.py",
-         "test_steps.py", "test_mcp_ref.py", "test_judge.py", "test_embed.py")  # by their time
+ORDER = ("test_budget.py", "test_hosts.py", "test_cli.py", "any other", "test_steps.py",
+         "test_http.py", "test_mcp_ref.py", "test_judge.py", "test_embed.py")  # by their time
 PROCESSES = 4
 DEADLINE = 900  # seconds for one file
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
