@@ -11,9 +11,8 @@ demo:            ## a conversation between client and server, every message expl
 test:            ## all tests, on one Python; test_mcp_ref.py is what the module has to do
 	@$(PYTHON) .ci/tests.py
 
-test-all:        ## all tests, on every Python from 3.9 on that can be found; some in Pyodide
+test-all:        ## all tests, on every Python from 3.9 on that can be found
 	@$(PYTHON) .ci/pythons.py .ci/tests.py
-	@$(PYTHON) .ci/in_pyodide.py
 
 test-shuffled:   ## all tests on every Python in random order, ROUNDS (4) times; SEED replays
 	@for round in $$(seq $(or $(ROUNDS),4)); do \

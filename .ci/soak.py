@@ -2,8 +2,7 @@
 
 Clients talk to everything.py in processes of their own: quick and slow calls, progress,
 cancellation, questions, subscriptions, batches and big messages. Two servers live through all
-cycles, with junk among the lines in both directions. The servers of four other clients are killed
-or stopped, and the clients connect again. Processes with a client in them are killed, too.
+cycles. The servers of the other clients are killed or stopped, and the clients connect again.
 
 A call is lost if it does not end, or if nothing disturbed it and it did not end well. No request is
 answered twice. After each cycle, this process has no more threads, descriptors and children than
@@ -24,7 +23,6 @@ import os
 import random
 import runpy
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -45,8 +43,6 @@ SLACK = 1 << 20  # bytes
 SERVER = [sys.executable, __file__, "server"]
 FEW = mcp_ref.Bounds(requests=100, pending=100)  # there are at most some 30 at once
 VERSIONS = (None, *mcp_ref.REVISIONS)  # None: the client asks what the server has
-JUNK = (b"{", b"\xff\xfe", b"[]", b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b"print",
-        b'{"jsonrpc":"2.0","id":1000000000,"result":{}}', b"[" * 5000, b'"\\ud800"')
 NO_RESULT = (RpcError, OSError, mcp_ref.RequestCancelled, ValueError)  # expected after a fault
 
 
@@ -78,43 +74,14 @@ def serve() -> None:
 # --- A client -----------------------------------------------------------------------------------
 
 
-class Noisy:
-    """A transport to a child process, with junk among the lines in both directions."""
-
-    def open(self, on_line: Callable[[bytes], None], on_close: Any) -> None:
-        def read() -> None:
-            for line in self.process.stdout or ():
-                answers_junk = b'"error"' in line and (b'"id"' not in line or b'"id":null' in line)
-                if not answers_junk:
-                    on_line(line)
-                if random.random() < 0.01:
-                    on_line(random.choice(JUNK))
-            on_close(mcp_ref.ConnectionClosed("the server has ended"))
-
-        self.process = subprocess.Popen(SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        threading.Thread(target=read, daemon=True).start()
-
-    def send(self, line: bytes) -> None:
-        assert self.process.stdin
-        if random.random() < 0.01:
-            self.process.stdin.write(random.choice(JUNK) + b"\n")
-        self.process.stdin.write(line + b"\n")
-        self.process.stdin.flush()
-
-    def close(self) -> None:
-        assert self.process.stdin
-        self.process.stdin.close()
-        self.process.wait(DEADLINE)
-
-
 class Target:
-    """A client with a server. Faults happen to the server, or else to the lines."""
+    """A client with a server."""
 
-    def __init__(self, revision: str | None, noisy: bool = False) -> None:
+    def __init__(self, revision: str | None) -> None:
         self.calm_since = 0.0  # infinity while a fault happens to the server
         self.answered: deque[Any] = deque(maxlen=2000)  # ids
         self.client = Client(
-            Noisy() if noisy else SERVER, timeout=TIMEOUT, protocol_version=revision, bounds=FEW,
+            SERVER, timeout=TIMEOUT, protocol_version=revision, bounds=FEW,
             on_notification=lambda method, params: None,
             on_elicit=lambda params: {"action": "accept", "content": {"ok": True}})
         self.client.trace = self.note
@@ -125,7 +92,7 @@ class Target:
     def note(self, arrow: str, line: bytes) -> None:
         """Report a second response to a request."""
         try:
-            message = json.loads(line) if arrow == "<" and line not in JUNK else []
+            message = json.loads(line) if arrow == "<" else []
         except ValueError:
             return  # a server that was killed sent half of a line
         for one in message if isinstance(message, list) else [message]:
@@ -229,33 +196,6 @@ class Target:
             return True
 
 
-def host(revision: str) -> None:
-    """Be a process with a loaded client, which prints the id of its server."""
-    target = Target(revision or None)
-    print(target.server_id(), flush=True)
-    target.load(threading.Event())
-
-
-def kill_hosts(stopping: threading.Event) -> None:
-    """Start a process with a client, kill it, and see that its server ends by itself."""
-    def lives() -> bool:
-        pid, status = os.waitpid(server, os.WNOHANG)
-        if status:
-            fault(f"the server of a killed client ends with status {status}")
-        return pid == 0
-
-    while not stopping.wait(random.uniform(1, 5)):
-        command = [sys.executable, __file__, "host", random.choice(VERSIONS) or ""]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            assert process.stdout
-            server = int(process.stdout.readline())
-            time.sleep(random.random())
-            strike(process.pid, random.choice((signal.SIGKILL, signal.SIGTERM)))
-        # Its server is a child of this process by now.
-        if left_over(lives):
-            fault("the server of a killed client does not end")
-
-
 # --- Counting -----------------------------------------------------------------------------------
 
 began = time.monotonic()
@@ -322,15 +262,13 @@ def main() -> int:
     if "MALLOC_MMAP_THRESHOLD_" not in os.environ:  # big blocks go back when they are free
         os.environ.update(MALLOC_MMAP_THRESHOLD_="65536", MALLOC_ARENA_MAX="1")
         os.execv(sys.executable, [sys.executable, *sys.argv])
-    if ctypes.CDLL(None).prctl(36, 1, 0, 0, 0):  # PR_SET_CHILD_SUBREAPER: orphans are ours
-        raise OSError("orphans would go to another process")
     print(f"make soak takes {SECONDS:.0f} s, and up to a minute more; it installs nothing")
     threading.excepthook = lambda what: fault(f"{what.thread}: {what.exc_value!r}")
     *versions, last_legacy, newest = VERSIONS
     disturbed = [Target(version) for version in versions]
-    legacy, modern = Target(last_legacy, noisy=True), Target(newest, noisy=True)
+    legacy, modern = Target(last_legacy), Target(newest)
     work = [target.load for target in (*disturbed, legacy, modern) for _ in range(3)]
-    work += [kill_hosts, *(target.disturb for target in disturbed)]
+    work += [target.disturb for target in disturbed]
     looks: dict[int, Callable[[], Counter[str]]] = {  # for each process that lives on
         os.getpid(): lambda: counts() + Counter(children=len(children()))}
     for target in (legacy, modern):
@@ -362,6 +300,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    logging.disable(logging.CRITICAL)  # junk is logged, and so are tools without a client
-    actions: dict[str, Any] = {"server": serve, "host": host}
-    sys.exit(actions[sys.argv[1]](*sys.argv[2:]) if sys.argv[1:] else main())
+    logging.disable(logging.CRITICAL)  # tools without a client are logged
+    if sys.argv[1:] == ["server"]:
+        serve()
+    else:
+        sys.exit(main())

@@ -80,7 +80,7 @@ def file_name(listing: str) -> str | None:
 
 def table(content: str) -> list[list[str]]:
     """Return the rows of the only table with this content. A row is a list of cells."""
-    found, = [rows for rows in re.findall(r"^\|[-|]+\n((?:\|.*\n)+)", PROSE, re.M)
+    found, = [rows for rows in re.findall(r"^\|[-:|]+\n((?:\|.*\n)+)", PROSE, re.M)
               if content in rows]
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in found.splitlines()]
 
@@ -202,24 +202,19 @@ class TestCommandsAndListings(unittest.TestCase):
             self.assertEqual("image", result["content"][0]["type"])
             result = client.call_tool("lend", {"title": "Dune"})
             self.assertIn("Dune", result["content"][0]["text"])
-        with self.client("notes.py") as client:
-            self.assertIn("Water", str(client.read_resource("note://today")))
-            self.assertIn("Water", str(client.get_prompt("summarize", {"name": "today"})))
-            complete = client.complete({"type": "ref/prompt", "name": "summarize"},
-                                       {"name": "name", "value": "t"})
-            self.assertEqual(["today"], complete["values"])
-            with self.assertRaisesRegex(RpcError, "no note 'gone'"):
-                client.read_resource("note://gone")
-        for answer, text in (({"action": "decline"}, "not want"), (
-                {"action": "accept", "content": {"pieces": 2}}, "Ordered 2 of tea")):
-            with self.client("order.py", on_elicit=lambda params: answer) as client:
-                result = client.call_tool("order", {"item": "tea"})
-                self.assertIn(text, result["content"][0]["text"])
-        with self.client("ratio.py") as client:
-            result = client.call_tool("half", {"ratio": "1/3"})
-            self.assertEqual("1/6", result["content"][0]["text"])
-        with self.client("shop.py") as client:
-            self.assertEqual(0, client.call_tool("stock", {"item": "tea"})["structuredContent"])
+            result = client.call_tool("lend", {"title": "Emma"})
+            self.assertIn("can ask the user", result["content"][0]["text"])
+        for action, text in (("accept", "Emma is lent."), ("decline", "The user says no.")):
+            with self.client("library.py", on_elicit=lambda params: {"action": action}) as client:
+                result = client.call_tool("lend", {"title": "Emma"})
+                self.assertEqual(text, result["content"][0]["text"])
+        self.save("from ratio import Fraction, HINTS\nfrom mcp_ref import Client, Server\n"
+                  "def half(ratio: Fraction) -> Fraction:\n    'Halve.'\n    return ratio / 2\n"
+                  "server = Server('ratio', '1')\nserver.tool(half)\n"
+                  "with Client(server) as client:\n"
+                  "    print(client.call_tool('half', {'ratio': '1/3'})['content'][0]['text'])\n",
+                  self.reader, "half.py")
+        self.assertEqual("1/6\n", self.run_in(self.reader, "python3 half.py").stdout)
 
     def test_a_host_can_start_what_the_configurations_name(self) -> None:
         """A host has its own folder and environment. The wiretap leaves a log."""
@@ -275,7 +270,7 @@ class TestCommandsAndListings(unittest.TestCase):
         change = "echo '# new' >>mcp_ref.py"
         self.run_in(self.clone, f"git init -q . && {commit} && {change} && {commit}")
         printed = {" inspect -- ": "  tool add(", " call add ": "3\n", "git diff": "\n+# new\n",
-                   "--report": "tools/list", "--version": f"mcp_ref {mcp_ref.__version__}\n",
+                   "--report": "tools/list",
                    "__version__": f"{mcp_ref.__version__}\n"}
         commands = dict.fromkeys(
             code for code in codes(PROSE) if re.match("(python3|git|cd|env) ", code))
@@ -361,6 +356,12 @@ class TestTables(unittest.TestCase):
                     self.assertEqual(hint == "Context", schema == "{}")
                     for keyword in codes(keywords):
                         self.assertIn(f'"{keyword}"', schema)
+
+    def test_the_lines_of_each_file_to_take_are_about_those_in_the_table(self) -> None:
+        for file, lines, _ in table("| [mcp_ref.py](mcp_ref.py) |"):
+            path = re.findall(r"\((.*)\)", file)[0]
+            with open(os.path.join(ROOT, path), encoding="utf-8") as listing:
+                self.assertAlmostEqual(1, len([*listing]) / int(lines.replace(",", "")), delta=0.05)
 
     def test_the_members_of_the_context_are_there(self) -> None:
         """The parameters are the first ones, in their order."""

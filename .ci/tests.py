@@ -5,14 +5,14 @@
     python .ci/tests.py --here      every test in this process, for example to measure coverage
 
 The tests are those of test_mcp_ref.py, examples/**/test_*.py and .ci/test_*.py. In one process one
-after the other, they take more than a minute, because many tests wait for a child process.
+after the other, they take more than a minute, because many tests wait for a child process. What
+came of a file is shown as soon as it has ended.
 What they start is a Python with the standard library alone.
 Each skipped test is listed with its reason. The last line is `N passed, N failed, N skipped`.
 """
 from __future__ import annotations
 
 import concurrent.futures
-import functools
 import glob
 import os
 import random
@@ -20,24 +20,30 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import venv
 from typing import Any, Iterator
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FILES = ("test_mcp_ref.py", "examples/tools/test_judge.py", "examples/embed/test_*.py",
-         "examples/steps/test_*.py",  # the longest ones first
-         ".ci/test_*.py", "examples/**/test_*.py")
+FILES = ("test_mcp_ref.py", "examples/**/test_*.py", ".ci/test_*.py")
+ORDER = ("test_budget.py", "test_hosts.py", "test_cli.py", "any other", "test_steps.py",
+         "test_http.py", "test_mcp_ref.py", "test_judge.py", "test_embed.py")  # by their time
 PROCESSES = 4
 DEADLINE = 900  # seconds for one file
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
 
 
 def find_files() -> list[str]:
+    """Return all files of tests, the shortest ones first."""
+    def place(path: str) -> int:
+        name = os.path.basename(path)
+        return ORDER.index(name if name in ORDER else "any other")
+
     found = [os.path.normpath(path) for files in FILES
              for path in sorted(glob.glob(os.path.join(ROOT, files), recursive=True))]
-    return [*dict.fromkeys(found)]
+    return sorted(found, key=place)
 
 
 def flat(suite: Any) -> Iterator[Any]:
@@ -137,14 +143,28 @@ def main(arguments: list[str]) -> int:
     if seed == "random":
         seed = str(random.randrange(10**6))
     totals = [0, 0, 0]
+    files = find_files()
+    lock = threading.Lock()  # held while a file is taken, and while its output is shown
+
+    def work(number: int) -> None:
+        """Run file after file. One worker begins with the shortest, so that there is soon
+        something to see, and the others with the longest, so that they do not end late."""
+        while True:
+            with lock:
+                if not files:
+                    return
+                path = files.pop(0 if number == 0 else -1)
+            output, counts = run_file(python, path, seed)
+            with lock:
+                print(output, flush=True)
+                totals[:] = [total + count for total, count in zip(totals, counts)]
+
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(
             PROCESSES) as pool:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = folder  # all processes share what one has compiled
-        run = functools.partial(run_file, bare_python(folder), seed=seed)
-        for output, counts in pool.map(run, find_files()):
-            print(output, flush=True)
-            totals = [total + count for total, count in zip(totals, counts)]
+        python = bare_python(folder)
+        list(pool.map(work, range(PROCESSES)))
     if seed:
         print(f"{sys.version.split()[0]}, seed {seed}")
     print("{} passed, {} failed, {} skipped".format(*totals))

@@ -6,15 +6,12 @@ Afterwards it converts the Bill into JSON, which the client gets as structuredCo
 If arguments are wrong, the result lists all faults, so that the model can correct them
 in one step.
 
-Look at: the hint Count. Annotated adds a description, or further keywords of JSON
-Schema.
+Look at: the hint Count. Annotated adds a description, or keywords of JSON Schema.
 Try: give Pizza a field with the hint Optional[str], and one with the hint bytes. Use a
 Literal instead of the Enum. Call the tool with "count": True.
 
     python3 examples/02_types.py
 """
-
-from __future__ import annotations
 
 import sys
 from dataclasses import dataclass

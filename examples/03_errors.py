@@ -2,15 +2,14 @@
 
 - If a tool raises an exception, the client gets a result with isError. The model reads
   the text of the result and can try again. Raise ToolError for a failure that you
-  expect.
+  expect. The server writes the traceback of any other exception to stderr, where its
+  author can read it.
 - If the request itself is wrong, the client gets an error response, and the client's
   method raises RpcError. A tool or a resource can also raise RpcError, to send such an
   error response.
-- If a resource raises any other exception than RpcError and ToolError, the error
-  response only says "Internal error".
+- If a resource raises an exception that is not expected, the error response only says
+  "Internal error".
 - If no response comes, the client's method raises RequestTimeout or ConnectionClosed.
-- The server writes the traceback of every other exception to stderr, where its author
-  can read it.
 
 Look at: each call below. Decide whether its outcome is for the model or for the
 application.
@@ -19,8 +18,6 @@ Try: call sys.exit() in `divide`. Raise an RpcError in `page`. Use the revision
 
     python3 examples/03_errors.py 2>/dev/null
 """
-
-from __future__ import annotations
 
 import sys
 import time
@@ -55,39 +52,23 @@ def attempt(method: Callable[..., Any], *args: Any) -> None:
     """Call a method of the client, and print its outcome on one line."""
     try:
         result = method(*args)
+        print("isError" if "isError" in result else "ok", result["content"][0]["text"])
     except (RpcError, RequestTimeout, ConnectionClosed) as error:
         print(f"{type(error).__name__}: {error}")
-        return
-    text = result["content"][0]["text"]
-    if result.get("isError"):
-        print(f"isError: {text}")
-    else:
-        print(f"ok: {text}")
 
 
 if __name__ == "__main__":
-    with Client(server, protocol_version="2026-07-28") as client:
+    with Client(server) as client:
         call = client.call_tool
-        attempt(call, "divide", {"a": 1, "b": 0.5})  # -> ok: 2.0
-
-        # The tool fails, or its arguments do not fit the schema.
-        attempt(call, "divide", {"a": 1, "b": -1})  # -> isError: b cannot be nega...
-        attempt(call, "divide", {"a": 1, "b": 0})  # -> isError: division by zero
-        attempt(call, "divide", {"a": 1})  # -> isError: arguments: missing b
-
-        # Models sometimes send a number as text. The server reads it as JSON.
-        attempt(call, "divide", {"a": "1", "b": 0.5})  # -> ok: 2.0
-
-        # The request is wrong, or the server answers it with an error.
+        attempt(call, "divide", {"a": 1, "b": 0.5})  # -> ok 2.0
+        attempt(call, "divide", {"a": 1, "b": -1})  # -> isError b cannot be negative...
+        attempt(call, "divide", {"a": 1, "b": 0})  # -> isError division by zero
+        attempt(call, "divide", {"a": 1})  # -> isError arguments: missing b
         attempt(call, "divied")  # -> RpcError: Unknown tool: 'divied'...
         attempt(call, "divide", {"a": 0, "b": 1})  # -> RpcError: Out of order (-32000)
         attempt(client.read_resource, "book://page")
         # -> RpcError: Internal error (-32603)
-
-        # The client waits at most 0.1 s for this response.
-        attempt(call, "divide", {"a": 1, "b": 9}, 0.1)
+        attempt(call, "divide", {"a": 1, "b": 9}, 0.1)  # wait for at most 0.1 s
         # -> RequestTimeout: ...
-
-    # The `with` block has closed the connection.
-    attempt(call, "divide")
+    attempt(call, "divide")  # the `with` block has closed the connection
     # -> ConnectionClosed: not connected...

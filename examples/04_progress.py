@@ -6,16 +6,13 @@ reports of progress reach the client before the result. After a cancellation, th
 of the tool is dropped. A tool may be an `async` function.
 
 Look at: ctx.progress(), ctx.log() and ctx.cancelled, and the code of the client that
-belongs to each. ctx.log() is deprecated since revision 2026-07-28. It still works, but
-new servers should write to stderr.
+belongs to each. (Revision 2026-07-28 deprecates ctx.log(): write to stderr instead.)
 Try: brew 100 cups. The server then limits the rate of the reports. Call ctx.log() with
 the level "debug", which is below the level that the client asks for. Let `steep` return
 a string.
 
     python3 examples/04_progress.py
 """
-
-from __future__ import annotations
 
 import asyncio
 import queue
@@ -28,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 from mcp_ref import META, Client, Context, RequestCancelled, Server
 
 # In revision 2026-07-28, a request gets log messages only if its _meta names a level.
-# In older revisions, the level holds for a whole session.
 LOG = {META + "logLevel": "info"}
 events: queue.Queue[str] = queue.Queue()
 server = Server("tea", "1.0")
@@ -53,17 +49,16 @@ async def steep(ctx: Context) -> None:
 
 
 def on_notification(method: str, params: dict[str, Any]) -> None:
-    events.put(params["data"])  # the only notification here is notifications/message
+    if method == "notifications/message":
+        events.put(params["data"])
 
 
 if __name__ == "__main__":
-    with Client(server) as client:
+    with Client(server, on_notification=on_notification) as client:
         tea = client.call_tool("brew", {"cups": 2}, on_progress=print)
         # -> 1 2 poured
         # -> 2 2 poured
         print(tea["content"][0]["text"])  # -> tea is ready
-
-    with Client(server, on_notification=on_notification) as client:
         call = client.start("tools/call", {"name": "steep", "_meta": LOG})
         print(events.get(timeout=10.0))  # -> the tea steeps
         call.cancel("the guest has left")

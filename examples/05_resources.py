@@ -12,8 +12,6 @@ Try: read note://moon. Return a dict from `note`. Return a list of two strings f
     python3 examples/05_resources.py
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

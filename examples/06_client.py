@@ -13,8 +13,6 @@ of 01_hello.py.
     python3 examples/06_client.py
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -34,18 +32,14 @@ if __name__ == "__main__":
         print(result["content"])  # -> [{'type': 'text', 'text': '3'}]
         print(result["structuredContent"])  # -> 3
         result = client.call_tool("add", {"a": 1, "b": "two"})
-        print(result["isError"])  # -> True
-        print(result["content"][0]["text"])
-        # -> arguments.b: expected integer, got string
+        print(result["isError"], result["content"][0]["text"])
+        # -> True arguments.b: expected integer, got string
 
-        # start() sends a request and returns at once, so two calls can be in progress
-        # at the same time. Their results can be read in any order.
-        ones = {"name": "add", "arguments": {"a": 1, "b": 1}}
-        twos = {"name": "add", "arguments": {"a": 2, "b": 2}}
-        first = client.start("tools/call", ones)
-        second = client.start("tools/call", twos)
-        print(second.result(10.0)["structuredContent"])  # -> 4
-        print(first.result(10.0)["structuredContent"])  # -> 2
+        # start() sends a request and returns at once, so several calls can be in
+        # progress. Their results can be read in any order.
+        params = {"name": "add", "arguments": {"a": 1, "b": 2}}
+        calls = [client.start("tools/call", params) for _ in range(2)]
+        print([call.result(10.0)["structuredContent"] for call in calls])  # -> [3, 3]
 
     with Client(HELLO, protocol_version="2025-06-18") as client:
         result = client.call_tool("add", {"a": 1, "b": 2})

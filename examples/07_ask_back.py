@@ -10,19 +10,13 @@ already answered.
 Look at: `book`. For a modern client it runs three times, so it asks all its questions
 before it changes anything.
 Try: print something in the first line of `book`, and count how often it appears.
-Decline the second question. Remove on_elicit.
-
-A tool can also ask for a text of the client's model, with ctx.sample(), and for the
-folders of the client, with ctx.list_roots(). Revision 2026-07-28 deprecates these two.
-New servers should call the API of a model provider, and get folders from a parameter or
-from their configuration.
+Decline the second question. Remove on_elicit, and look at ctx.client_capabilities.
 
     python3 examples/07_ask_back.py
 """
 
-from __future__ import annotations
-
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,40 +27,35 @@ from mcp_ref import Client, Context, Server
 server = Server("travel", "1.0")
 
 
-def form(field: str, kind: str) -> dict[str, Any]:
-    """Return the schema of a form with one field."""
-    properties = {field: {"type": kind}}
-    return {"type": "object", "properties": properties, "required": [field]}
+@dataclass
+class Stay:
+    city: str
+    nights: int = 1
 
 
 @server.tool
 def book(ctx: Context) -> str:
     """Book a room."""
-    where = ctx.elicit("Where to?", form("city", "string"))
-    if where["action"] != "accept":  # "decline", or "cancel" if the form was closed
+    stay = ctx.elicit("Where to, and for how long?", Stay)
+    if stay is None:  # the user has declined, or closed the form
         return "Not booked."
-    city = where["content"]["city"]
-    stay = ctx.elicit(f"How many nights in {city}?", form("nights", "integer"))
-    if stay["action"] != "accept":
-        return f"Not booked in {city}."
-    return f"Booked in {city} for {stay['content']['nights']} nights."
+    price = 90 * stay.nights
+    if not ctx.confirm(f"Pay {price} euros?"):
+        return f"Not booked in {stay.city}."
+    return f"Booked in {stay.city}."
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
     """Take the part of the user. A real application shows a form here."""
     print(question["message"], end=" ")
-    if "city" in question["requestedSchema"]["properties"]:
-        content: dict[str, Any] = {"city": "Rome"}
-    else:
-        content = {"nights": 2}
-    return {"action": "accept", "content": content}
+    if question["requestedSchema"]["properties"]:
+        return {"action": "accept", "content": {"city": "Rome", "nights": 2}}
+    return {"action": "accept"}
 
 
 if __name__ == "__main__":
     for version in ("2025-11-25", "2026-07-28"):
         with Client(server, protocol_version=version, on_elicit=answer) as client:
-            print(version, end=": ")
             print(client.call_tool("book")["content"][0]["text"])
-
-    # -> 2025-11-25: Where to? How many nights in Rome? Booked in Rome for 2 nights.
-    # -> 2026-07-28: Where to? How many nights in Rome? Booked in Rome for 2 nights.
+    # -> Where to, and for how long? Pay 180 euros? Booked in Rome.
+    # -> Where to, and for how long? Pay 180 euros? Booked in Rome.

@@ -13,8 +13,6 @@ transport over HTTP, which uses the same methods.
     python3 examples/09_transport.py
 """
 
-from __future__ import annotations
-
 import socket
 import sys
 import threading

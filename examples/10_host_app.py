@@ -20,17 +20,15 @@ import queue
 import sched
 import sys
 import threading
-from functools import partial
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 
 import mcp_ref
 
 DEMO = [sys.executable, mcp_ref.__file__]  # mcp_ref.py is also a small demo server
-TICK = 0.02  # seconds
-jobs: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+jobs: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()  # function, arguments
 event_loop = sched.scheduler()
 
 
@@ -51,22 +49,22 @@ def run_jobs(worker: threading.Thread) -> None:
     # This looks at the worker before it empties the queue. So the last tick comes after
     # the end of the worker, and it finds all jobs that the worker has left.
     if worker.is_alive():
-        event_loop.enter(TICK, 1, run_jobs, (worker,))  # tkinter: window.after(20, ...)
+        event_loop.enter(0.02, 1, run_jobs, (worker,))  # tkinter: window.after(20, ...)
     while not jobs.empty():
-        job = jobs.get()
-        job()
+        function, *arguments = jobs.get()
+        function(*arguments)
 
 
 # These functions run on other threads.
 
 
 def on_progress(progress: float, total: float | None, message: str | None) -> None:
-    jobs.put(partial(show, f"{progress} of {total}"))
+    jobs.put((show, f"{progress} of {total}"))
 
 
 def on_elicit(params: dict[str, Any]) -> dict[str, Any]:
     answers: queue.SimpleQueue[str] = queue.SimpleQueue()
-    jobs.put(partial(show_form, params["message"], answers))
+    jobs.put((show_form, params["message"], answers))
     return {"action": "accept", "content": {"name": answers.get()}}  # get() waits
 
 
@@ -74,7 +72,7 @@ def work() -> None:
     with mcp_ref.Client(DEMO, on_elicit=on_elicit) as client:
         client.call_tool("count", {"to": 1}, on_progress=on_progress)
         result = client.call_tool("greet")
-        jobs.put(partial(show, result["content"][0]["text"]))
+        jobs.put((show, result["content"][0]["text"]))
 
 
 if __name__ == "__main__":

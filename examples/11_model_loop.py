@@ -13,8 +13,6 @@ model asks for several calls at once, send them with client.start().
     python3 examples/11_model_loop.py
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 from mcp_ref import Client, RpcError
 
 HELLO = [sys.executable, str(Path(__file__).with_name("01_hello.py"))]
-MOST_TURNS = 10
 Json = dict[str, Any]
 
 
@@ -40,14 +37,6 @@ def model(messages: list[Json], tools: list[Json]) -> Json:
     return {"answer": f"It is {content}."}
 
 
-def describe_tools(client: Client) -> list[Json]:
-    """Return the tools of the server, in the form that the API of a model expects."""
-    return [{"name": tool["name"],
-             "description": tool.get("description", ""),
-             "input_schema": tool["inputSchema"]}
-            for tool in client.list_tools()]
-
-
 def call_tool(client: Client, name: str, arguments: Json) -> str:
     """Call a tool. Return its text, or the reason why the call has failed."""
     try:
@@ -59,24 +48,22 @@ def call_tool(client: Client, name: str, arguments: Json) -> str:
 
 def run_agent(client: Client, question: str) -> str:
     """Let the model call tools until it has an answer."""
-    tools = describe_tools(client)
+    tools = client.list_tools()  # each has a name, a description and an inputSchema
     messages = [{"role": "user", "content": question}]
-    for _ in range(MOST_TURNS):
+    for _ in range(10):
         reply = model(messages, tools)
         if "answer" in reply:
             return str(reply["answer"])
         text = call_tool(client, reply["tool"], reply["arguments"])
         print(text)
         messages.append({"role": "tool", "content": text})
-    raise RuntimeError(f"the model has no answer after {MOST_TURNS} turns")
+    raise RuntimeError("the model has no answer after 10 turns")
 
 
 if __name__ == "__main__":
     with Client(HELLO) as client:
-        print(describe_tools(client))
-        # -> [{'name': 'add', 'description': 'Add two integers.', 'input_schema': ...
-        answer = run_agent(client, "What is 1 + 2?")
-        # -> Unknown tool: 'sum'
-        # -> arguments.b: expected integer, got string
-        # -> 3
-        print(answer)  # -> It is 3.
+        print(run_agent(client, "What is 1 + 2?"))
+    # -> Unknown tool: 'sum'
+    # -> arguments.b: expected integer, got string
+    # -> 3
+    # -> It is 3.

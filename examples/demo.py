@@ -213,12 +213,12 @@ class Explainer:
         """Explain a request by its method."""
         if method == "initialize":
             offered = explain_capabilities(params["capabilities"])
-            return (f"The client opens a session. It proposes version "
+            return (f"The client opens a session. It proposes revision "
                     f"{params['protocolVersion']}, and it offers {offered}.")
         if method == "server/discover":
             version = params["_meta"][META + "protocolVersion"]
-            return ("The client asks which versions and capabilities the server has. "
-                    "Like every modern request, this one says in _meta which version "
+            return ("The client asks which revisions and capabilities the server has. "
+                    "Like every modern request, this one says in _meta which revision "
                     f"it uses ({version}), which client sends it, and which "
                     "capabilities this client has.")
         if method == "tools/list":
@@ -286,12 +286,12 @@ class Explainer:
         """Explain a result by the method of its request."""
         if name == "initialize":
             offered = explain_capabilities(result["capabilities"])
-            return (f"The server agrees to version {result['protocolVersion']}. It "
+            return (f"The server agrees to revision {result['protocolVersion']}. It "
                     f"offers {offered}.")
         if name == "server/discover":
             offered = explain_capabilities(result["capabilities"])
             versions = join_words(result["supportedVersions"])
-            return (f"The server supports version {versions} without a handshake. It "
+            return (f"The server supports revision {versions} without a handshake. It "
                     f"offers {offered}.")
         if name == "tools/list":
             names = join_words(tool["name"] for tool in result["tools"])
@@ -367,7 +367,7 @@ class Step(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of the tour: a connection with one version of MCP."""
+    """A part of the tour: a connection with one revision of MCP."""
     version: str
     era: str  # legacy or modern
     title: str
@@ -405,17 +405,17 @@ BATCH = [
 ]
 TOUR = [
     Part("2025-11-25", "legacy", "a handshake opens a session",
-         "The versions up to 2025-11-25 are called legacy here. A connection begins "
+         "The revisions up to 2025-11-25 are called legacy here. A connection begins "
          "with a handshake, which opens a session. Both sides remember what they have "
          "agreed on until the session ends.",
          STEPS, answer),
     Part("2026-07-28", "modern", "each request stands alone",
-         "The versions from 2026-07-28 on are called modern here. They need neither a "
+         "The revisions from 2026-07-28 on are called modern here. They need neither a "
          "handshake nor a session, because each request contains all that the server "
          "has to know.",
          STEPS, answer),
-    Part("2025-03-26", "legacy", "the only version with batches",
-         "In this version, a line may hold a batch: several messages in a JSON array.",
+    Part("2025-03-26", "legacy", "the only revision with batches",
+         "In this revision, a line may hold a batch: several messages in a JSON array.",
          BATCH),
 ]
 INTRODUCTION = [
@@ -432,8 +432,8 @@ SUMMARY = [
     "A response has the id of its request. A report of progress has the progressToken "
     "that the request gave.",
     "A notification gets no response, and neither does a cancelled request.",
-    "In a legacy version, the handshake settles version and capabilities for the whole "
-    "session. In a modern version, each request states them in _meta.",
+    "In a legacy revision, the handshake settles revision and capabilities for the "
+    "whole session. In a modern revision, each request states them in _meta.",
     "If a tool fails, the client gets a result with isError, for the model. If a "
     "request is wrong, the client gets an error, for the application.",
     "If a tool needs input from the user, a legacy server sends a request to the "
@@ -558,7 +558,7 @@ def explain_line(explainer: Explainer, arrow: str, message: Any) -> list[str]:
 def converse(screen: Screen, part: Part, command: list[str]) -> Explainer | None:
     """Let a client and a server talk. Print the lines of each step after it.
 
-    Returns None if they could not agree on the version of this part.
+    Returns None if they could not agree on the revision of this part.
     """
     lines: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
     explainer = Explainer()
@@ -580,7 +580,7 @@ def converse(screen: Screen, part: Part, command: list[str]) -> Explainer | None
         client.connect()
     except (RpcError, OSError, ValueError, RuntimeError) as error:
         print_lines()
-        screen.paragraph(f"No conversation in this version: {error}")
+        screen.paragraph(f"No conversation in this revision: {error}")
         return None
     with client:
         print_lines()

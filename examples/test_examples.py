@@ -22,18 +22,19 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 DEADLINE = 120.0  # seconds for one process
-SHORT, LONG = 100, 240  # lines with comments; a reader should see the end of a file
-LONG_ONES = {"12_orchestrator.py", "13_acp.py", "break_it.py"}
+SHORT, LONG = 90, 155  # lines with comments; a reader should see the end of a file
+LONG_ONES = {"12_orchestrator.py", "13_acp.py", "14_lifetime.py", "break_it.py"}
+MOST = 1000  # lines of 00 to 13 together
 COURSE = [
     "00_bare_loop.py", "01_hello.py", "02_types.py", "03_errors.py", "04_progress.py",
     "05_resources.py", "06_client.py", "07_ask_back.py", "08_testing.py",
     "09_transport.py", "10_host_app.py", "11_model_loop.py", "12_orchestrator.py",
-    "13_acp.py", "break_it.py"]
+    "13_acp.py", "14_lifetime.py", "break_it.py"]
 SERVERS = {"00_bare_loop.py", "01_hello.py"}  # without a client, they print nothing
 STDERR = {  # words that a file writes to stderr; the other files write nothing there
     "03_errors.py": ["the tool divide failed", "ZeroDivisionError: division by zero",
                      "FileNotFoundError"],
-    "08_testing.py": ["Ran 4 tests", "OK"]}
+    "08_testing.py": ["Ran 3 tests", "OK"]}
 STOP = r"q: end\] (\033\[0m)?$"  # ends what the demo prints when it stops on a terminal
 Json = dict[str, Any]
 
@@ -93,6 +94,8 @@ class TestCourse(unittest.TestCase):
                 lines = source(name).splitlines()
                 self.assertLessEqual(len(lines), LONG if name in LONG_ONES else SHORT)
                 self.assertLessEqual(max(map(len, lines)), 88)
+        self.assertLessEqual(
+            sum(len(source(name).splitlines()) for name in COURSE[:14]), MOST)
 
     def test_every_example_says_what_to_look_at_and_what_to_try(self) -> None:
         for name in [*COURSE, "demo.py"]:
@@ -137,6 +140,21 @@ class TestCourse(unittest.TestCase):
         """The exception is 08_testing.py, whose output comes from unittest."""
         self.assertEqual(["08_testing.py"],
                          [name for name in COURSE if not promised(source(name))])
+
+    def test_what_lives_as_long_as_the_server_is_closed_after_it(self) -> None:
+        """In its development mode, Python warns of what was not closed."""
+        with tempfile.TemporaryDirectory() as folder:
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+                "name": "picture", "arguments": {"name": "tea"}, "_meta": {
+                    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                    "io.modelcontextprotocol/clientCapabilities": {}}}}
+            done = subprocess.run(
+                [sys.executable, "-X", "dev", "-W", "error",
+                 str(HERE / "14_lifetime.py"), str(Path(folder, "shop.db"))],
+                input=json.dumps(call) + "\n", stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, text=True, timeout=DEADLINE)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertIn("the picture of tea", done.stdout)
 
     def test_importing_an_example_prints_nothing(self) -> None:
         script = (f"import runpy, sys\nsys.path.insert(0, {str(HERE)!r})\n"
@@ -241,7 +259,7 @@ class TestDemo(unittest.TestCase):
         for words in ("The server has the tools echo, add, place, fail and shout",
                       "The client calls the tool no_such_tool. No tool has this name.",
                       "The server refuses the request with error -32602.",
-                      "No conversation in this version: unknown method",
+                      "No conversation in this revision: unknown method",
                       "2026-07-28 (modern): there was no conversation."):
             self.assertIn(words, printed)
 
@@ -305,7 +323,7 @@ for line in sys.stdin:
         index, batches, summary = self.walk("3\n", "\n")
         self.assertIn("The parts of this tour:", index)
         self.assertNotIn("===", index)
-        self.assertEqual(["=== 2025-03-26 (legacy): the only version with batches ==="],
+        self.assertEqual(["=== 2025-03-26 (legacy): the only revision with batches ==="],
                          re.findall("=== .* ===", batches))
         self.assertEqual(["=== Summary ==="], re.findall("=== .* ===", summary))
         for end in ("q\n", "\x04"):  # Ctrl-D

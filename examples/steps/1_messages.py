@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Tuple
 
 Json = Dict[str, Any]
 
@@ -58,31 +58,40 @@ def is_id(value: Any) -> bool:
 
 
 def readable_id(message: Any) -> Any:
-    """Return the id of a faulty request, or None if its id cannot be used."""
-    if type(message) is dict and is_id(message.get("id")):
-        return message["id"]
+    """Return the id of a faulty request, or None if its id cannot be used.
+
+    An error must not repeat the id of a response. The client would take it for the id
+    of one of its own requests.
+    """
+    if type(message) is dict and not {"result", "error"} & message.keys():
+        if is_id(message.get("id")):
+            return message["id"]
     return None
 
 
-def is_response(message: Any) -> bool:
-    """Tell whether a message was meant as a response, even if it has faults."""
-    return type(message) is dict and ("result" in message or "error" in message)
+def classify(message: Any) -> Tuple[str, Optional[str]]:
+    """Return the kind of a message, and the rule that it breaks, or None.
 
-
-def fault_of_request(message: Any) -> Optional[str]:
-    """Return the rule that a request or a notification breaks, or None."""
+    The kind is "request", "notification" or "response". A value that is none of them is
+    a faulty request, so that its sender gets an error.
+    """
     if type(message) is not dict:
-        return "a message has to be an object"
+        return "request", "a message has to be an object"
+    if "result" in message or "error" in message:
+        return "response", fault_of_response(message)
     if message.get("jsonrpc") != "2.0":
-        return 'jsonrpc has to be "2.0"'
+        return "request", 'jsonrpc has to be "2.0"'
     if type(message.get("method")) is not str:
-        return "method has to be a string"
-    # JSON-RPC allows both. MCP allows only an object, and check_request() checks that.
-    if "params" in message and type(message["params"]) not in (dict, list):
-        return "params has to be an object or an array"
-    if "id" in message and not is_id(message["id"]):
-        return "id has to be a string or an integer"
-    return None
+        return "request", "method has to be a string"
+    # JSON-RPC allows both. MCP allows only an object, and admit() checks that. A null
+    # counts as absent.
+    if type(message.get("params")) not in (dict, list, type(None)):
+        return "request", "params has to be an object or an array"
+    if "id" not in message:
+        return "notification", None
+    if not is_id(message["id"]):
+        return "request", "id has to be a string or an integer"
+    return "request", None
 
 
 def fault_of_response(message: Json) -> Optional[str]:
@@ -124,19 +133,21 @@ class Session:
 
     # From a line to its response.
 
-    def check_request(self, method: str, params: Any) -> None:
+    def admit(self, method: str, params: Any) -> None:
         """Raise RpcError if the server cannot serve this request."""
         if method not in self.methods:
             raise RpcError(METHOD_NOT_FOUND, f"unknown method {method[:40]!r}")
         if type(params) is not dict:
             raise RpcError(INVALID_PARAMS, "params has to be an object")
 
-    def answer_request(self, request: Json) -> Json:
+    def run(self, request: Json) -> Json:
         """Return the response to a valid message that is a request."""
         method = request["method"]
-        params = request.get("params", {})
+        params = request.get("params")
+        if params is None:
+            params = {}
         try:
-            self.check_request(method, params)
+            self.admit(method, params)
             result = self.methods[method](params)
             return {"jsonrpc": "2.0", "id": request["id"], "result": result}
         except RpcError as error:
@@ -148,7 +159,7 @@ class Session:
             return self.error_response(
                 request["id"], RpcError(INTERNAL_ERROR, "internal error"))
 
-    def take_notification(self, method: str) -> None:
+    def handle_notification(self, method: str) -> None:
         """Act on a notification. It never gets a response, even if it is unknown."""
 
     def error_response(self, request_id: Any, error: RpcError) -> Json:
@@ -157,31 +168,25 @@ class Session:
         response["error"] = {"code": error.code, "message": error.message}
         return response
 
-    def answer_message(self, message: Any) -> Optional[Json]:
+    def take_message(self, message: Any) -> Optional[Json]:
         """Return the response to a message, or None if it gets no response."""
-        if is_response(message):
-            fault = fault_of_response(message)
-            if fault is None:
-                return None  # this server sends no requests, so it needs no responses
-            # The error does not repeat the id of the response. The client would take it
-            # for the id of one of its own requests.
-            return self.error_response(None, RpcError(INVALID_REQUEST, fault))
-        fault = fault_of_request(message)
+        kind, fault = classify(message)
         if fault is not None:
             error = RpcError(INVALID_REQUEST, fault)
             return self.error_response(readable_id(message), error)
-        if "id" not in message:
-            self.take_notification(message["method"])
-            return None
-        return self.answer_request(message)
+        if kind == "request":
+            return self.run(message)
+        if kind == "notification":
+            self.handle_notification(message["method"])
+        return None  # this server sends no requests, so it needs no responses
 
-    def answer_line(self, line: bytes) -> Any:
+    def take(self, line: bytes) -> Any:
         """Return the response to a line, or None if it gets no response."""
         try:
             message = decode(line)
         except RpcError as error:
             return self.error_response(None, error)
-        return self.answer_message(message)
+        return self.take_message(message)
 
 
 # --- stdin and stdout -----------------------------------------------------------------
@@ -194,7 +199,7 @@ def serve(session: Session) -> None:
     for line in wire_in:
         if not line.strip():
             continue  # blank lines are harmless
-        response = session.answer_line(line)
+        response = session.take(line)
         if response is not None:
             wire_out.write(encode(response))
             wire_out.flush()  # otherwise it would wait in a buffer

@@ -18,7 +18,7 @@ class BatchSession(step.Session):  # type: ignore[misc]
 
     revisions = sorted([*step.Session.revisions, "2025-03-26"])
 
-    def answer_line(self, line: bytes) -> Any:
+    def take(self, line: bytes) -> Any:
         """Return the response, or an array of responses, or None for no response."""
         if self.revision == "2025-03-26" and line.lstrip().startswith(b"["):
             try:
@@ -26,14 +26,14 @@ class BatchSession(step.Session):  # type: ignore[misc]
             except step.RpcError as error:
                 return self.error_response(None, error)
             if batch:  # an empty array is not a batch
-                return self.answer_batch(batch)
-        return super().answer_line(line)  # this refuses all other arrays
+                return self.take_batch(batch)
+        return super().take(line)  # this refuses all other arrays
 
-    def answer_batch(self, batch: List[Any]) -> Any:
+    def take_batch(self, batch: List[Any]) -> Any:
         """Return one array with the responses to the members of a batch."""
         responses = []
         for message in batch:
-            response = self.answer_message(message)
+            response = self.take_message(message)
             if response is not None:
                 responses.append(response)
         return responses or None  # an empty array must not be sent

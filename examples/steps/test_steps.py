@@ -90,7 +90,7 @@ class End:
         self.session = session_type(name)()
 
     def give(self, line: bytes) -> None:
-        reply = self.session.answer_line(line)
+        reply = self.session.take(line)
         if reply is not None:
             self.lines.put(self.step.encode(reply).rstrip(b"\n"))
 
@@ -270,6 +270,19 @@ class TestRules(unittest.TestCase):
                     for words in ("b: is missing", "a: True is not of type integer",
                                   "c: is unknown; the arguments are a, b"):
                         self.assertIn(words, str(got))
+
+    def test_a_null_stands_for_params_or_a_member_that_is_absent(self) -> None:
+        cases = [("ping", "null"), ("tools/list", '{"cursor":null}'),
+                 ("tools/call", '{"name":"add","arguments":null}')]
+        for name in SERVERS:
+            end = End(name)
+            if name != "1_messages":
+                Checked(Transcript("", "", (), (), (), []), LEGACY[-1], end).open()
+            for method, params in cases[:None if name in WITH_TOOLS else 1]:
+                end.give(f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}'.encode())
+                got = json.loads(end.take(DEADLINE) or b"{}")
+                with self.subTest(name, method=method):
+                    self.assertIn("result", got)
 
     def named_odd(self, value: Any) -> Any:
         def odd() -> Any:
@@ -456,6 +469,22 @@ class TestWalk(unittest.TestCase):
                              set(links))
         self.assertEqual([], [link for link in links if not (HERE / link).exists()])
 
+    def test_the_names_that_lead_into_the_module_are_there_in_the_order_of_the_file(self) -> None:
+        last = 0
+        module = (ROOT / "mcp_ref.py").read_text(encoding="utf-8")
+        step = (HERE / "4_stdout.py").read_text(encoding="utf-8")
+        section = self.text.partition("## Into the module")[2].partition("\n## ")[0]
+        rows = re.findall(r"(?m)^\| (`.*?) \| (.*?) \| (.*?) \|$", section)
+        self.assertGreater(len(rows), 6)
+        for ours, theirs, places in rows:
+            for names, source in ((ours, step), (theirs if "`" in theirs else ours, module)):
+                for name in re.findall(r"`(?:\w+\.)?(\w+)`", names):
+                    with self.subTest(name):
+                        self.assertRegex(source, rf"(?m)^ *(def |class |self\.)?{name}\b")
+            place = min(module.index(f"\n# --- {one}") for one in places.split("; "))
+            self.assertLess(last, place)
+            last = place - 1
+
     @unittest.skipUnless(shutil.which("diff"), "needs the program diff")
     def test_the_table_has_the_lines_and_the_stages(self) -> None:
         for row in table_of_programs():
@@ -532,7 +561,7 @@ if hasattr(step, "tool"):
     step.tool("")(noisy)
     step.tool("")(ask)
     step.tool("seconds", seconds="number")(wait)
-    step.faults_of = lambda arguments, schema: ""  # seconds may be an int
+    step.fault_in = lambda arguments, schema: ""  # seconds may be an int
 """
 NEW_TOOLS = """
 for name in "ask", "wait":
