@@ -51,7 +51,7 @@ continue the line above. The server is the demo server: `python3 mcp_ref.py` sta
     < {"jsonrpc":"2.0","id":3,"result":{
       "content":[{"type":"text","text":"division by zero"}],"isError":true}}
     # A tool asks the user. Context.elicit() sends a request in the other direction,
-    # with an id that the server chooses, and waits. Answers.answer() responds.
+    # with an id that the server chooses, and waits. Answers.answer() has the result.
     > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"greet"}}
     < {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{
       "message":"What is your name?","requestedSchema":{"type":"object",
@@ -89,11 +89,12 @@ the one that calls it. Usually one thread runs all of them. If the tool is slow,
 thread reads on.
 
     ReadingPool._read               reads lines, and runs their jobs
-      ReadingPool._next_job         gives a line to the peer, which has the job
+      ReadingPool._next_job         gives a line to the peer, and returns the job
         read_lines                  reads stdin and splits it into lines
         Peer.take                   decodes a line, and keeps a request in flight
           ServerSession.admit       checks revision, method, lifecycle and params
       Peer.run                      the job: computes the response
+        (run_modern)                for a modern request: adds what that era needs
         _tools_call                 finds the tool
           Function.call             checks the arguments, calls the author's function
           result_of_tool            builds the result
@@ -195,7 +196,7 @@ class Interrupted(BaseException):
 
 
 class Bounds(NamedTuple):
-    """Limits of one connection, so that the other side cannot use up the memory.
+    """Limits of one connection for mistakes of the other side.
 
     A line that is too long is refused with -32700, and a batch that is too large with
     -32600. A request or a subscription beyond the limits is refused with TOO_MANY.
@@ -204,16 +205,16 @@ class Bounds(NamedTuple):
     """
     line: int = 64 * 1024 * 1024  # bytes of a line; as many may wait to be written
     batch: int = 1_000  # messages in one batch
-    requests: int = 10_000  # incoming requests whose response is not sent yet
+    requests: int = 10_000  # incoming requests without a response so far
     pending: int = 10_000  # requests of this side without a response
-    subscriptions: int = 1_000  # subscribed URIs and open streams of a session
+    subscriptions: int = 1_000  # URIs of resources/subscribe, and open streams
     callbacks: int = 4 * 1024 * 1024  # bytes that wait for a callback of a Client
 
 
 def warn(message: str, *args: object, error: BaseException | None = None) -> None:
     """Log a warning and, if an error is given, its traceback.
 
-    Control characters from the other side are escaped, so that they cannot change the
+    Control characters in the message are escaped, so that they cannot change the
     terminal or look like a separate line.
     """
     import logging  # it takes 5 ms, and most servers never warn
@@ -325,9 +326,10 @@ def encode(message: Any) -> bytes:
     """Return a message, or a list of messages, as one line of ASCII without newline.
 
     Half of a surrogate pair, as in a file name that is not UTF-8, becomes "?", because
-    many parsers refuse the whole line. An id does not change.
-    Raises TypeError, ValueError or RecursionError if the message holds something that
-    JSON cannot express, such as a set, NaN, or a list that contains itself.
+    many parsers refuse the whole line. An id, and what params repeat of the other side,
+    does not change. Raises TypeError, ValueError or RecursionError if the message holds
+    something that JSON cannot express, such as a set, NaN, or a list that contains
+    itself.
     """
     line = "".join(_json_pieces(message, 0))
     if "\\ud" in line:  # half of a pair, or a whole one
@@ -641,19 +643,19 @@ def revision_of(meta: Json) -> Revision:
 Params = Union[Json, list[Any], None]
 Code = Callable[..., Any]  # a function of the author
 Trace = Callable[[str, bytes], Any]  # see Peer
-Run = Callable[[], Any]
+Job = Callable[[], Any]
 Send = Callable[[Any], Any]  # writes one line (bytes); may block
-Start = Callable[[Run], Any]  # runs a function soon, on another thread
+Start = Callable[[Job], Any]  # runs a function soon, on another thread
 
 
-def spawn(run: Run) -> threading.Thread:
+def spawn(run: Job) -> threading.Thread:
     """Run a function on a new daemon thread. RuntimeError: no thread can be started."""
     thread = threading.Thread(target=run, daemon=True, name=__name__)
     thread.start()
     return thread
 
 
-def spawn_or_run(run: Run) -> None:
+def spawn_or_run(run: Job) -> None:
     """Run a function on a new thread, or on this one if none can be started."""
     try:
         spawn(run)
@@ -825,8 +827,8 @@ class IncomingRequest:
     """A request from the other side, from its arrival to its response."""
 
     cancelled = False  # True: the other side no longer wants a response
-    handler: Run | None = None  # computes the result, in a job
-    report: Run | None = None  # logs a failure, after the response is written
+    handler: Job | None = None  # computes the result, in a job
+    report: Job | None = None  # logs a failure, after the response is written
     outgoing: tuple[PendingRequest, ...] = ()  # sent by this side to serve it
 
     def __init__(self, message: Json, reply: Reply) -> None:
@@ -837,7 +839,7 @@ class IncomingRequest:
 
 
 class Peer:
-    """One side of a JSON-RPC connection. It does no I/O and owns no thread.
+    """One side of a JSON-RPC connection. It does no I/O itself.
 
     send(line) writes one line, given without its newline. One thread at a time calls
     it, and it may block. An exception means that the other side is gone.
@@ -849,7 +851,7 @@ class Peer:
     has arrived, and with (">", line) for one that is written. It must not raise.
 
     The transport calls receive(line) for each line, one line at a time, and close() at
-    the end. MCP's own peers are subclasses.
+    the end; or take() and run(), as stdio does. MCP's own peers are subclasses.
     """
 
     row = PLAIN  # a row of REVISIONS in an MCP session
@@ -954,6 +956,8 @@ class Peer:
                 return request
         except Exception as error:
             self.respond(request, error)
+            if request.report is not None:
+                request.report()
         return None
 
     def run(self, request: IncomingRequest) -> None:
@@ -1206,11 +1210,10 @@ class PendingRequest:
 
     def wait(self, timeout: float | Deadline | None = None) -> bool:
         """Wait up to timeout seconds, and tell whether the request is finished."""
-        if not self._is_finished:  # and Ctrl-C cannot harm after that
-            if not isinstance(timeout, Deadline):
-                timeout = Deadline(timeout)
-            if timeout.acquire(self._gate):
-                self._gate.release()
+        if not isinstance(timeout, Deadline):
+            timeout = Deadline(timeout)
+        if not self._is_finished and timeout.acquire(self._gate):
+            self._gate.release()  # for other threads that wait
         return self._is_finished
 
     def result(self, timeout: float | Deadline | None = None) -> Any:
@@ -1289,12 +1292,13 @@ class ServerSession(McpPeer):
         # of _meta. Jobs on other threads read this dict, so it is never changed, but
         # replaced by a new one.
         self.client_meta: Json = {META_LEVEL: "info"}
-        self.declared: set[str] = set()  # the capabilities, in the handshake
+        self.declared: set[str] = set()  # capabilities of this server, in the handshake
         self._uris: set[str] = set()  # by resources/subscribe
         self._streams: list[tuple[IncomingRequest, Json]] = []  # what each may hear
 
     def admit(self, request: IncomingRequest) -> str:
-        """Check revision, method, lifecycle and params, in this order.
+        """Check revision, method, lifecycle and params, in this order. A request that
+        may not come before the handshake names no revision, so it fails first.
 
         The revision comes first, because it decides about all the others. A method that
         does not exist is told before the lifecycle, because waiting does not help. All
@@ -1438,8 +1442,6 @@ def run_modern(context: Context) -> Json:
     try:
         return complete_result(context, context.route.handler(context))
     except InputRequired as asking:
-        if not may_ask:
-            raise
         requests, timeout = asking.args
         state = json.dumps([time.time() + timeout, context.responses])
         return complete_result(context, {
@@ -1685,7 +1687,8 @@ def listed_definition(row: Revision, kind: str, one: Registration) -> Json:
     """Return a definition as a list shows it in this revision."""
     known = row.known_members(kind, one.definition)
     schema = one.function.output_schema
-    if row.structured == (dict,) and schema is not None and schema.wraps:
+    is_listed = kind == "tools" and schema is not None and schema.wraps
+    if schema is not None and is_listed and row.structured == (dict,):
         string = json.dumps(schema.schema)  # its references move along
         known["outputSchema"] = shape("result", result=json.loads(
             string.replace('"$ref": "#', '"$ref": "#/properties/result')))
@@ -1747,7 +1750,8 @@ INPUT_METHODS = {
 class Context:
     """The request that a function serves. A parameter with the hint Context gets it.
 
-    request_id, method, params (without _meta) and meta are what the client sent.
+    request_id, method, params (without _meta) and meta are what the client sent,
+    without the members that are null.
     """
 
     responses: Json | None = None  # by key, of a modern request that may ask
@@ -1854,7 +1858,7 @@ class Context:
         """Return the responses of a modern client, or ask for those that are missing or
         do not fit."""
         if self.responses is None:
-            raise InputRequired(f"{self.method} cannot ask a modern client")
+            raise RuntimeError(f"{self.method} cannot ask a modern client")
         known = self.responses
         missing = {}
         for key, (method, params) in requests.items():
@@ -2020,8 +2024,8 @@ def responses_of(context: Context, binding: str) -> Json:
         raise RpcError(INVALID_PARAMS, fault)
     responses: Json = retry.get("inputResponses", {})
     given = retry.get("requestState")
-    if given is None:
-        return responses
+    if given is None:  # so this server has not asked for these responses
+        return {}
     import hmac
 
     state = given[64:]  # the signature has 256 bits, in hexadecimal
@@ -2663,10 +2667,10 @@ class Pool:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()  # guards the two below
-        self._queue: collections.deque[Run] = collections.deque()
+        self._queue: collections.deque[Job] = collections.deque()
         self.running = 0  # threads that run jobs; in a ReadingPool, see there
 
-    def start(self, job: Run) -> None:
+    def start(self, job: Job) -> None:
         """Run a job on another thread, as soon as fewer than `limit` are running."""
         with self._lock:
             self._queue.append(job)
@@ -2726,7 +2730,7 @@ class ReadingPool(Pool):
             # logs while Python ends, Python may abort.
             wait_until(lambda: self.running == 0, LAST_WORDS)
 
-    def _next_job(self, peer: Peer, lines: Iterator[bytes]) -> Run | None:
+    def _next_job(self, peer: Peer, lines: Iterator[bytes]) -> Job | None:
         """Read a line, and return what has to run for it; None at the end of the input.
         The caller has the turn. The job may block, because it writes lines."""
         if peer.writer.waiting > peer.bounds.line:
@@ -2803,9 +2807,9 @@ class ReadingPool(Pool):
         self._read(peer, lines)
 
 
-# After a slow job, the pauses are very short, because the next lines may be slow calls
-# as well, and each of them needs a thread.
 PAUSE = 0.005  # seconds between two looks of the watching thread
+# It is very short, because the next lines may be slow calls as well, and each of them
+# needs a thread.
 PAUSE_AFTER_SLOW_JOB = 0.0005
 LAST_WORDS = 0.5  # seconds for jobs and lines that are left when a server is cut short
 
@@ -2819,9 +2823,9 @@ class CallingThread:
     """
 
     def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[Run] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
 
-    def start(self, job: Run) -> None:
+    def start(self, job: Job) -> None:
         """Run a job when the jobs that were given earlier are done."""
         self._jobs.put(job)
 
@@ -2855,8 +2859,9 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
     runner = ReadingPool(workers) if workers > 0 else CallingThread()
     peer = connect(streams.send, runner.start)
     signals: list[int] = []  # those that have arrived
-    replaced = replace_handlers(signals)
+    replaced: dict[int, Any] = {}
     try:
+        replace_handlers(signals, replaced)
         runner.serve(peer, read_lines(streams.stdin, peer.bounds.line))
         finish(peer, drain)
     except BaseException:  # after a signal it is Interrupted, or what a lock made of it
@@ -2874,8 +2879,8 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
         raise SystemExit(128 + signals[0])
 
 
-def replace_handlers(signals: list[int]) -> dict[int, Any]:
-    """Let SIGINT, SIGTERM and SIGBREAK raise Interrupted. Return the handlers so far.
+def replace_handlers(signals: list[int], replaced: dict[int, Any]) -> None:
+    """Let SIGINT, SIGTERM and SIGBREAK raise Interrupted. Note the handlers so far.
 
     Even a handler that ignores the signal is replaced: a shell starts programs in the
     background with SIGINT ignored. Only the main thread can set handlers."""
@@ -2885,13 +2890,11 @@ def replace_handlers(signals: list[int]) -> dict[int, Any]:
             os._exit(128 + number)
         raise Interrupted(number)
 
-    replaced: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         break_number = getattr(signal, "SIGBREAK", signal.SIGTERM)  # Windows has it
         for number in {signal.SIGINT, signal.SIGTERM, break_number}:
             if signal.getsignal(number) is not None:  # None: a C library
                 replaced[number] = signal.signal(number, stop)
-    return replaced
 
 
 def finish(peer: Peer, timeout: float) -> None:
@@ -2934,14 +2937,25 @@ class StandardStreams:
             msvcrt.setmode(self.stdin, os.O_BINARY)
             msvcrt.setmode(self._stdout, os.O_BINARY)
         self._null = null
+        os.dup2(null, 0)
+        self._flush_to(2)
         # Text that stderr cannot express must not fail a tool that prints it.
         self._errors = getattr(sys.stdout, "errors", None)
         self._set_errors("backslashreplace")
-        os.dup2(null, 0)
         os.dup2(2, 1)
 
+    def _flush_to(self, target: int) -> None:
+        """Connect descriptor 1 with a target, and write what print() still holds."""
+        try:
+            os.dup2(target, 1)
+            print(end="", flush=True)  # sys.stdout may be None
+        except (OSError, ValueError):  # of stderr; or a tool has closed stdout
+            pass
+
     def _set_errors(self, errors: str | None) -> None:
-        """Do this while descriptor 1 is the real stdout, as it may be a file."""
+        """Say what print() does with text that stdout cannot express. Python looks at
+        the position in the file, if the real stdout is one, so connect that again."""
+        os.dup2(self._stdout, 1)
         stdout = sys.stdout  # a tool may have replaced or closed it
         if isinstance(stdout, io.TextIOWrapper) and not stdout.closed:
             stdout.reconfigure(errors=errors)
@@ -2956,16 +2970,11 @@ class StandardStreams:
     def restore(self) -> None:
         """Give both back. Text that print() still holds goes to stderr, or is dropped
         if stderr takes no more."""
-        for target in (2, self._null):
-            try:
-                os.dup2(target, 1)
-                print(end="", flush=True)  # sys.stdout may be None
-            except (OSError, ValueError):  # of stderr; or a tool has closed stdout
-                pass
+        self._flush_to(2)
+        self._flush_to(self._null)
         os.close(self._null)
         os.dup2(self._unread_stdin, 0)
         os.close(self._unread_stdin)
-        os.dup2(self._stdout, 1)
         self._set_errors(self._errors)
         self._is_taken = False
         os.close(self._stdout)  # stdin stays open, as a thread may still be reading it
@@ -2973,7 +2982,7 @@ class StandardStreams:
 
 # --- Schemas: JSON Schema, dialect 2020-12 --------------------------------------------
 # A Check compares a value with a schema. examine() looks at a schema once, when a tool
-# is registered or arrives in a list: what it accepts, a Check can use.
+# is registered or arrives in a list.
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Many servers name draft 7. It agrees with 2020-12 in the keywords that they use.
@@ -3030,8 +3039,8 @@ class Check:
     """One check of one value. It yields texts that begin with the path to the wrong
     part, such as "arguments.a[0]: expected integer, got string".
 
-    It counts its steps, because with a few nested anyOf it would not end. A schema of
-    the other side, such as a server's outputSchema, is not trusted: its patterns are
+    It counts its steps, because with a few nested anyOf it would take for ever. A
+    schema of the other side, such as an outputSchema, is not trusted: its patterns are
     not applied, because for some patterns Python's re takes very long, and all threads
     wait meanwhile. In draft 7, which many servers use, words beside $ref have no
     effect.
@@ -3064,7 +3073,8 @@ class Check:
                     yield f"{path}: expected {names}, got {kind}"
             elif word in TESTS:
                 if not self._test(word, argument, value, kind):
-                    yield f"{path}: {word} is {argument!r:.200}, got {shortened(value)}"
+                    yield (f"{path}: {word} is {shortened(argument)}, got "
+                           f"{shortened(value)}")
             elif word in COMBINATIONS:
                 yield from self._combine(word, argument, value, path)
             elif word == "if":
@@ -3096,11 +3106,13 @@ class Check:
         return test(value, argument)
 
     def _object(self, value: Json, schema: Json, path: str) -> Iterator[str]:
-        for name in schema.get("required", ()):
-            if name not in value:
-                yield f"{path}: missing {name}"
+        required = schema.get("required", ())
         named = schema.get("properties", {})
         others = schema.get("additionalProperties", True)
+        self._count((len(required) + len(named)) // 8)
+        for name in required:
+            if name not in value:
+                yield f"{path}: missing {name}"
         for name, item in value.items():
             if name in named:
                 yield from self.faults(item, named[name], f"{path}.{name}")
@@ -3126,7 +3138,7 @@ class Check:
                 count += self.fits(value, subschema)
             if count == 0 or (count > 1 and word == "oneOf"):
                 yield (f"{path}: {shortened(value)} fits {count} alternatives of {word}"
-                       f" {argument!r:.200}")
+                       f" {shortened(argument)}")
 
 
 def fault_in(value: Any, schema: Any, name: str = "", root: Any = None,
@@ -3223,9 +3235,10 @@ def listed(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
-def shortened(value: Any) -> str:
-    """Return the beginning of the repr() of a value, which may be large."""
-    return reprlib.repr(value)
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = 60
+_REPR.maxlist = 12
+shortened = _REPR.repr  # of a value that may be large
 
 
 def is_of_type(value: Any, names: list[str]) -> bool:
@@ -3360,7 +3373,7 @@ Cast = Callable[[Any], Any]  # turns a JSON value that fits into a Python value
 class Hint(NamedTuple):
     """How values of a type look in JSON."""
     schema: Json
-    from_json: Callable[[Any, Any], Any]  # (type, JSON value); may raise ValueError
+    from_json: Callable[[Any, Any], Any]  # (type, JSON value); ValueError: wrong
     to_json: Callable[[Any], Any]
 
 
@@ -3390,7 +3403,7 @@ HINTS: dict[str, Hint] = {
     "pathlib.PurePath": _text_hint("A path.")}
 
 
-def row_of(kind: Any) -> Hint | None:
+def hint_row_of(kind: Any) -> Hint | None:
     """Return the row of a type, or of a type that it is derived from."""
     for base in getattr(kind, "__mro__", ()):
         row = HINTS.get(f"{base.__module__.split('.')[0]}.{base.__qualname__}")
@@ -3445,7 +3458,7 @@ def describe(hint: Any, where: str, scope: Json | None = None) -> tuple[Json, Ca
         return describe_typed_dict(hint, where, scope)
     if hasattr(hint, "__dataclass_fields__"):
         return describe_dataclass(hint, where, scope)
-    row = row_of(hint)
+    row = hint_row_of(hint)
     if row is not None:
         return dict(row.schema), partial(row.from_json, hint)
     raise TypeError(f"{where}: the hint {hint!r:.60} is not supported; use str, int, "
@@ -3566,9 +3579,12 @@ def describe_result(hint: Any, where: str, scope: Json) -> Json | None:
         schema, _ = describe(hint, f"{where}.return", scope)
     except TypeError:  # a Result, bytes, a type of another library
         return None
-    says_enough = schema not in ({}, {"type": "object"}) and (
-        schema.get("type") not in ("string", "null"))
-    return schema if says_enough else None
+    # A list of such values may hold content blocks.
+    vague: tuple[Json, ...] = ({}, {"type": "object"})
+    if schema in vague or schema.get("items") in vague or (
+            schema.get("type") in ("string", "null")):
+        return None
+    return schema
 
 
 def to_plain(value: Any) -> Any:
@@ -3596,7 +3612,7 @@ def to_plain(value: Any) -> Any:
         import asyncio  # 20 ms, and few functions are async
 
         return to_plain(asyncio.run(value))
-    row = row_of(type(value))
+    row = hint_row_of(type(value))
     return value if row is None else row.to_json(value)
 
 
@@ -3883,10 +3899,10 @@ class Client:
         content is for the model, structuredContent is for programs. If isError is true,
         the tool has failed and content says why. on_progress(progress, total, message)
         is called as on_notification is, and has returned when call_tool() returns,
-        unless a callback has called call_tool(). With max_timeout (seconds),
-        each progress notification starts timeout anew, but the whole call ends after
-        max_timeout. Raises what request() raises, and ValueError if the structured
-        result does not fit the output schema that list_tools() returned."""
+        unless the time is over or a callback has called call_tool(). With max_timeout
+        (seconds), each progress notification starts timeout anew, but the whole call
+        ends after max_timeout. Raises what request() raises, and ValueError if the
+        structured result does not fit the output schema that list_tools() returned."""
         session = self._connected_session()
         params = present(name=name, arguments=arguments, _meta=meta)
         deadline = Deadline(self.timeout if timeout is None else timeout, max_timeout)
@@ -3908,7 +3924,7 @@ class Client:
                 fault = fault_in(result.get("structuredContent"), schema,
                                  "structuredContent", is_trusted=False)
             except Exception as error:  # a defect of that schema
-                self._output_schemas.pop(name)
+                self._output_schemas.pop(name, None)
                 warn("%s: results are not checked: %s", name, error)
             if fault is not None:
                 raise ValueError(fault)
@@ -3953,7 +3969,8 @@ class Client:
     def subscribe(self, uris: Sequence[str] = (), tools: bool = False,
                   prompts: bool = False, resources: bool = False) -> Subscription:
         """Ask for notifications of changes of resources and of lists. They go to
-        on_notification, and so does the acknowledgement of a modern server."""
+        on_notification, and so does the acknowledgement of a modern server. Nothing
+        tells that a modern server has refused."""
         subscription = Subscription(self, present(
             toolsListChanged=tools or None, promptsListChanged=prompts or None,
             resourcesListChanged=resources or None,
@@ -4120,7 +4137,6 @@ class Answers:
             raise ValueError(f"the handler of {method} returned {result!r:.60}: "
                              f"{fault}")
         return result
-
 
     def answer_within(self, deadline: Deadline, asked: Json, row: Revision) -> Json:
         """Answer an input request of a modern server. The handler runs on another
@@ -4300,7 +4316,7 @@ class ClientSession(McpPeer):
             self._callbacks.start(partial(
                 self._call_back, partial(callback, *args), self.line_size))
 
-    def _call_back(self, callback: Run, size: int) -> None:
+    def _call_back(self, callback: Job, size: int) -> None:
         self._caller = threading.get_ident()
         try:
             if self.closed is None:  # after that, nothing of the server is heard
@@ -4512,13 +4528,13 @@ class ChildProcess:
         """Wait up to close_timeout seconds for the end of the process."""
         return wait_until(lambda: process.poll() is not None, self.close_timeout)
 
-    def _read(self, stdout: Any, on_line: Send, report: Run) -> None:
+    def _read(self, stdout: Any, on_line: Send, report: Job) -> None:
         with stdout:
             for line in read_lines(stdout.fileno(), self.longest):
                 on_line(line)
         report()
 
-    def _watch(self, process: Any, reader: threading.Thread, report: Run) -> None:
+    def _watch(self, process: Any, reader: threading.Thread, report: Job) -> None:
         process.wait()
         # Before the connection is closed, the reader hands over the last lines. If a
         # child of the process still has the same stdout open, the reader does not end.
@@ -4543,6 +4559,7 @@ def demo_server() -> Server:
     """Build the server of the conversation at the top of this file."""
     server = Server("mcp_ref demo", __version__,
                     instructions="Add, divide, count, greet.")
+
     @server.tool
     def add(a: int, b: int) -> int:
         """Add two integers."""
