@@ -29,6 +29,7 @@ import argparse
 import atexit
 import functools
 import hmac
+import io
 import itertools
 import json
 import logging
@@ -39,7 +40,6 @@ import shutil
 import signal
 import socket
 import stat
-import struct
 import sys
 import tempfile
 import threading
@@ -49,6 +49,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Callable, NamedTuple, Optional
 from urllib.parse import quote
+
+if sys.platform == "win32":
+    import ctypes
 
 if TYPE_CHECKING or not __package__:
     from mcp_ref import (
@@ -65,8 +68,9 @@ Json = dict[str, Any]
 RunOnMain = Callable[[Callable[[], None]], Any]
 
 HANDSHAKE_SECONDS = 5.0  # that the application waits for a proof
-STALL_SECONDS = 30  # without progress of a write, after which a connection ends
+STALL_SECONDS = 30  # that the writing of a line may take; then the connection ends
 LONGEST = Bounds().line  # bytes of a line, and of what may wait for a reader
+CHALLENGE = 32  # bytes of a challenge, and of a proof
 LABEL = "mcp_app/label"  # a method: which document is open
 CANCELLED = "notifications/cancelled"
 MODERN = [row.version for row in REVISIONS.values() if row.modern][-1]
@@ -109,20 +113,8 @@ def find_python() -> str:
     bundled = Path(sys.exec_prefix, "python.exe" if os.name == "nt" else "bin/python3")
     if bundled.is_file():
         return str(bundled)
-    return shutil.which("python3") or "python3"
-
-
-def write_lists(server: Server) -> Path:
-    """Write what a server offers into a file beside this one, and return its path.
-
-    A host that starts before the application has ever run lists this. Call it when you
-    release the plug-in, and ship the file.
-    """
-    name = server.info["name"]
-    path = shipped_lists(name)
-    with Client(server, protocol_version=MODERN) as client:
-        path.write_text(json.dumps(read_offer(client, name), indent=1), "utf-8")
-    return path
+    name = "py" if os.name == "nt" else "python3"  # python3 may open a shop on Windows
+    return shutil.which(name) or name
 
 
 # The application.
@@ -189,18 +181,16 @@ class App:
                 accepted.close()
 
     def _serve(self, accepted: socket.socket) -> None:
-        with accepted, suppress(OSError), Connection(accepted) as connection:
+        with accepted, suppress(OSError), Connection(
+                accepted, self._key, "app", "bridge", HANDSHAKE_SECONDS) as connection:
             with self._lock:
                 self._connections.add(connection)
             try:
-                is_known = connection.has_key(
-                    self._key, "app", "bridge", HANDSHAKE_SECONDS)
-                if is_known and not self._closed.is_set():
+                if not self._closed.is_set():
                     Guest(self, connection).serve()
             finally:
                 with self._lock:
                     self._connections.remove(connection)
-
 
 
 class Guest:
@@ -209,11 +199,10 @@ class Guest:
     def __init__(self, app: App, connection: Connection) -> None:
         self.app = app
         self.send = connection.send
-        self._calls: set[Call] = set()
-        self._calls_lock = threading.Lock()
+        self.calls: set[Call] = set()  # that have not ended
+        self.lock = threading.Lock()  # guards the set
         self._connection = connection
-        self._begun: queue.SimpleQueue[Optional[Call]] = queue.SimpleQueue()
-        self._lock = threading.Lock()  # held while a peer takes in a line
+        self._receiving = threading.Lock()  # held while a peer takes in a line
         self._jobs: list[Callable[[], Any]] = []  # that the line has led to
         self._session = app.server.connect(self.send, self._jobs.append)
         # A bridge may ask for the label at any time, so the session does not see that.
@@ -222,34 +211,15 @@ class Guest:
 
     def serve(self) -> None:
         """Take in lines until the connection ends."""
-        spawn(self._refuse_late_calls)
         try:
             for line in self._connection.lines():
                 self._take(line)
         finally:
-            with self._calls_lock:
-                calls = list(self._calls)
+            with self.lock:
+                calls = list(self.calls)
             for call in calls:
-                self.cancel(call.message)
-                call.has_turn.set()
-            self._begun.put(None)
+                call.drop()
             self._session.close()
-
-    def note(self, call: Call) -> None:
-        with self._calls_lock:
-            self._calls.add(call)
-
-    def forget(self, call: Call) -> None:
-        with self._calls_lock:
-            self._calls.discard(call)
-
-    def _refuse_late_calls(self) -> None:
-        """Refuse each call that the main thread does not begin in time. All calls may
-        wait equally long, so their times are over in the order of their arrival."""
-        for call in iter(self._begun.get, None):
-            wait = self.app.busy_after - (time.monotonic() - call.arrived)
-            if not call.has_turn.wait(wait):
-                call.refuse("the application is busy; nothing was done")
 
     def _take(self, line: bytes) -> None:
         message: Any = None
@@ -259,11 +229,8 @@ class Guest:
             return
         asks_label = self.app.label is not None and (
             isinstance(message, dict) and message.get("method") == LABEL)
-        jobs = self._receive(self._labels if asks_label else self._session, line)
-        for job in jobs:
-            call = Call(self, message, job)
-            self._begun.put(call)
-            call.begin()
+        for job in self._receive(self._labels if asks_label else self._session, line):
+            Call(self, message, job).begin()
 
     def cancel(self, message: Json) -> None:
         """Cancel a request, as if the bridge had done so."""
@@ -272,7 +239,7 @@ class Guest:
 
     def _receive(self, peer: Peer, line: bytes) -> list[Callable[[], Any]]:
         """Let a peer take in a line, and return the jobs that it leads to."""
-        with self._lock:
+        with self._receiving:
             peer.receive(line)
             jobs = list(self._jobs)
             self._jobs.clear()
@@ -287,35 +254,49 @@ class Call:
     """
 
     def __init__(self, guest: Guest, message: Json, job: Callable[[], Any]) -> None:
-        self.message = message
-        self.arrived = time.monotonic()
-        self.has_turn = threading.Event()  # it runs, was refused, or is void
         self._guest = guest
+        self._message = message
         self._job = job
         self._turnstile = threading.Lock()
+        self._timer = threading.Timer(guest.app.busy_after, self._refuse, [
+            "the application is busy; nothing was done"])
+        self._timer.daemon = True
 
     def begin(self) -> None:
         """Hand the job to the main thread."""
-        self._guest.note(self)
+        with self._guest.lock:
+            self._guest.calls.add(self)
         try:
+            self._timer.start()
             self._guest.app.run_on_main(self._run)
         except Exception as error:
-            self.refuse(f"the application has not accepted the call: {error}")
+            self._refuse(f"the application has not accepted the call: {error}")
+
+    def drop(self) -> None:
+        """Cancel the call, as nobody waits for it any more."""
+        self._timer.cancel()
+        self._guest.cancel(self._message)
 
     def _run(self) -> None:
-        if self._turnstile.acquire(blocking=False):
-            self.has_turn.set()
+        if self._has_turn():
             try:
                 self._job()
             finally:
-                self._guest.forget(self)
+                self._forget()
 
-    def refuse(self, reason: str) -> None:
-        if self._turnstile.acquire(blocking=False):
-            self.has_turn.set()
-            self._guest.forget(self)
-            self._guest.cancel(self.message)  # so the session will not answer it
-            self._guest.send(refusal(self.message, reason))
+    def _refuse(self, reason: str) -> None:
+        if self._has_turn():
+            self._guest.cancel(self._message)  # so the session will not answer it
+            self._guest.send(refusal(self._message, reason))
+            self._forget()
+
+    def _has_turn(self) -> bool:
+        self._timer.cancel()
+        return self._turnstile.acquire(blocking=False)
+
+    def _forget(self) -> None:
+        with self._guest.lock:
+            self._guest.calls.discard(self)
 
 
 # The bridge.
@@ -324,11 +305,12 @@ class Call:
 # application. It relays the lines of calls unchanged: tools, resources, prompts and
 # completions. All other requests of the host go to the desk, which is a Server in the
 # bridge. So the handshake, ping and lists need no application. Without one, the bridge
-# lists what the application had in its last run, or what the plug-in has shipped. It
-# sends list_changed if a list is another one when the application has started.
+# lists what the application had in its last run. It sends list_changed if a list is
+# another one when the application has started.
 
 PROOF_SECONDS = 1.0  # that the bridge waits for the proof of an application
 POLL_SECONDS = 0.25  # between two looks for an application that does not run
+RETRY_SECONDS = 1.0  # until lists that could not be read are asked for again
 FIRST_LOOK_SECONDS = 3.0  # the host waits at most so long for the first look
 LIST_SECONDS = 5.0  # for each page of a list
 DRAIN_SECONDS = 5.0  # for the calls that have no response at the end of stdin
@@ -362,20 +344,23 @@ class Link:
     of the client, whose ids get a prefix on the connection.
     """
 
-    def __init__(self, bridge: Bridge, instance: Instance,
-                 connection: Connection) -> None:
+    def __init__(self, bridge: Bridge, instance: Instance) -> None:
         self.instance = instance
-        self.relay = connection.send
-        self.end = connection.end
         self.ended = False
         self.ended_at = 0.0  # by time.time()
         self.replaced: Optional[int] = None  # the process that this one replaced unseen
+        self.has_lists = False
         self.changed = threading.Event()  # a list has changed, or the connection ended
         self.client = Client(self, protocol_version=MODERN, timeout=LIST_SECONDS,
                              on_notification=self._hear)
         self._bridge = bridge
-        self._connection = connection
+        self._connection: Optional[Connection] = None
         self._subscription: Optional[Subscription] = None
+
+    def relay(self, line: bytes) -> None:
+        """Send a line of the host."""
+        if self._connection is not None:
+            self._connection.send(line)
 
     def watch(self, uris: set[str]) -> None:
         """Ask for changes of all lists and of these resources."""
@@ -385,6 +370,15 @@ class Link:
                 sorted(uris), tools=True, prompts=True, resources=True)
             if earlier is not None:
                 earlier.cancel()
+
+    def label(self) -> str:
+        """Return the label of the instance, or why there is none."""
+        try:
+            return one_line(self.client.request(LABEL, timeout=PROOF_SECONDS)["label"])
+        except RequestTimeout:
+            return "busy"
+        except UNREADABLE:
+            return "no label"
 
     def _hear(self, method: str, params: Json) -> None:
         if method == "notifications/resources/updated":
@@ -396,29 +390,40 @@ class Link:
 
     def open(self, on_line: Callable[[bytes], Any],
              on_close: Callable[[Exception], Any]) -> None:
-        spawn(functools.partial(self._read, on_line, on_close))
+        """Connect. OSError means that the instance does not answer, or that it does not
+        have the key of its discovery file."""
+        connected = socket.create_connection(
+            ("127.0.0.1", self.instance.port), PROOF_SECONDS)
+        try:
+            connection = Connection(
+                connected, self.instance.key, "bridge", "app", PROOF_SECONDS)
+        except OSError:
+            connected.close()
+            raise
+        self._connection = connection
+        spawn(functools.partial(self._read, connection, on_line, on_close))
 
     def send(self, line: bytes) -> None:
         message = decode(line)
         if "id" in message:
-            message["id"] = OWN + json.dumps(message["id"])
+            message["id"] = f"{OWN}{message['id']}"
         elif message["method"] == CANCELLED:
-            message["params"]["requestId"] = OWN + json.dumps(
-                message["params"]["requestId"])
+            message["params"]["requestId"] = f"{OWN}{message['params']['requestId']}"
         self.relay(encode(message))
 
     def close(self) -> None:
-        self.end()
+        if self._connection is not None:
+            self._connection.end()
 
-    def _read(self, on_line: Callable[[bytes], Any],
+    def _read(self, connection: Connection, on_line: Callable[[bytes], Any],
               on_close: Callable[[Exception], Any]) -> None:
         """Receive lines until the connection ends. This is the job of a thread."""
-        with self._connection, suppress(OSError):
-            for line in self._connection.lines():
+        with connection, suppress(OSError):
+            for line in connection.lines():
                 try:
                     self._take(line, on_line)
-                except (RpcError, ValueError, TypeError) as error:
-                    log.warning("a line of the application was lost: %s", error)
+                except UNREADABLE as error:
+                    log.warning("a line of the application was lost: %r", error)
         self._bridge.note_end(self)
         on_close(ConnectionClosed("the connection to the application has ended"))
         self.changed.set()
@@ -429,7 +434,7 @@ class Link:
         if not isinstance(message, dict):
             raise ValueError(f"{line!r:.60} is not a message")
         if str(message.get("id")).startswith(OWN):
-            message["id"] = json.loads(message["id"][len(OWN):])
+            message["id"] = int(message["id"][len(OWN):])
             on_line(encode(message))
         elif META + "subscriptionId" in meta_of(message):
             on_line(line)  # only the client has subscribed
@@ -457,9 +462,8 @@ class Bridge:
         self._desk: ServerSession
         # What the host has said and what it waits for.
         self._lock = threading.RLock()  # guards what follows
-        self._hello: Json = {}  # the request initialize of a legacy host
         self._row = REVISIONS[MODERN]  # of the revision of a legacy host
-        self._opening: list[bytes] = []  # of a legacy host; see _note()
+        self._opening: dict[str, bytes] = {}  # of a legacy host; see _note()
         self._listeners: dict[Any, Json] = {}  # request id -> what the host listens for
         self._uris: set[str] = set()  # of resources that the host has watched
         self._calls: dict[Any, HostCall] = {}  # by request id
@@ -470,28 +474,23 @@ class Bridge:
         # The search for the application.
         self._looked = threading.Event()  # the first look for the application is over
         self._connecting = threading.Lock()  # held to connect; guards what follows
-        self._memory: Json = {  # what the application had; see read_offer()
-            "info": {"name": name, "version": "1.0"}, "instructions": "", "lists": {}}
+        self._offer = stored_offer(name)  # what the application has or had
         self._troubles: list[str] = []  # why the application could not be reached
         self._warnings: set[str] = set()  # that were logged
-        for path in (memory_file, shipped_lists):
-            with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-                self._memory = checked(json.loads(path(name).read_text("utf-8")))
-                break
 
     def run(self) -> None:
         """Serve the host until it closes stdin. Then answer what has come so far."""
         spawn(self._stay_connected)
         self._looked.wait(FIRST_LOOK_SECONDS)
-        info = self._memory["info"]
+        info = self._offer["info"]
         self._server = Server(
             info["name"], info["version"], info.get("title"),
-            self._memory["instructions"].strip() or None,
+            self._offer["instructions"].strip() or None,
             capabilities=["tools", "prompts", "resources", "completions"])
         self._server.tool(annotations={"readOnlyHint": True})(self.status)
         self._server.tool(self.choose_instance)
         self._desk = self._server.connect(self._out.put, spawn)
-        if os.name == "posix":  # some hosts, such as node, make pipes non-blocking
+        if sys.platform != "win32":  # node makes the pipes of its servers non-blocking
             os.set_blocking(0, True)
             os.set_blocking(1, True)
         with open(0, "rb", closefd=False) as stdin:
@@ -509,7 +508,7 @@ class Bridge:
     @property
     def title(self) -> str:
         """The name of the application, for people."""
-        return one_line(self._memory["info"].get("title") or self._name)
+        return one_line(self._offer["info"].get("title") or self._name)
 
     # The lines of the host. This is the main thread.
 
@@ -521,8 +520,7 @@ class Bridge:
         if fault is not None:
             self._desk.receive(line)
         elif kind == "response":
-            if "id" in message:
-                self._answer_question(message)
+            self._answer_question(message)
         elif kind == "request" and self._is_relayed(message):
             self._relay(HostCall(message, line))
         elif kind == "request":
@@ -532,8 +530,8 @@ class Bridge:
             self._desk.receive(line, functools.partial(self._take_from_desk, message))
         elif message["method"] != CANCELLED or not self._cancel(message, line):
             self._desk.receive(line)
-            if message["method"] == "notifications/initialized" and self._hello:
-                self._note(encode(self._hello), line)
+            if message["method"] == "notifications/initialized" and self._opening:
+                self._note(message)
 
     def _is_relayed(self, message: Json) -> bool:
         """Tell whether a request needs a function of the application.
@@ -545,9 +543,11 @@ class Bridge:
             return False
         name = params.get("name")
         if message["method"] == "tools/call" and name in OWN_TOOLS:
-            return self._tool(name) is not None
+            return name in [tool["name"] for tool in self._offer["lists"]["tools"]]
         version = meta_of(message).get(META + "protocolVersion")
-        return bool(self._opening) if version is None else version in REVISIONS
+        if version is None:
+            return "notifications/initialized" in self._opening
+        return isinstance(version, str) and version in REVISIONS
 
     def _relay(self, call: HostCall) -> None:
         """Send a call on. If the application has to be found first, a thread does so.
@@ -614,7 +614,7 @@ class Bridge:
     def _answer_question(self, message: Json) -> None:
         """Send the answer to a question on, if the application still waits for it."""
         with self._lock:
-            question = self._questions.pop(message["id"], None)
+            question = self._questions.pop(message.get("id", 0), None)
         if question is not None:
             link, request_id = question
             link.relay(encode({**message, "id": request_id}))
@@ -686,39 +686,42 @@ class Bridge:
                 self._listeners[message["id"]] = answer["params"]["notifications"]
         elif method == "initialize" and result is not None:
             self._row = REVISIONS[result["protocolVersion"]]
-            self._hello = {**message, "id": "mcp_app/initialize"}
+            self._note(message)
         elif method == "logging/setLevel" and result is not None:
-            self._note(*self._opening[:2], encode({**message, "id": "mcp_app/level"}))
+            self._note(message)
 
     def _items(self, message: Json, own: list[Json]) -> list[Json]:
         """Return the items of a list, for the revision of the host."""
         kind = LISTS[message["method"]]
         version = meta_of(message).get(META + "protocolVersion", self._row.version)
-        items = self._memory["lists"].get(kind, [])
-        names = {one.get("name") for one in items}
+        items = self._offer["lists"][kind]
+        names = {one["name"] for one in items}
         return [*(adapted(one, kind, version) for one in items),
                 *(one for one in own if one["name"] not in names)]
 
-    def _note(self, *opening: bytes) -> None:
+    def _note(self, message: Json) -> None:
         """Note what a legacy host has told the desk: the handshake, and the log level.
-        Each application hears it, too."""
+        Each application hears it, too. It has its own ids for the requests."""
+        if "id" in message:
+            message = {**message, "id": f"mcp_app/{message['method']}"}
+        line = encode(message)
         with self._lock:
-            new = [line for line in opening if line not in self._opening]
-            self._opening = list(opening)
+            self._opening[message["method"]] = line
             if self._link is not None:
-                for line in new:
-                    self._link.relay(line)
+                self._link.relay(line)
 
     def _watch(self, message: Json) -> None:
-        """Watch the resources that a request of the host asks to watch."""
+        """Watch the resources that a request of the host asks to watch. The desk
+        refuses the request if its params have another shape."""
         params = params_of(message)
-        wanted: Any = []
+        wanted: Any = None
         if message["method"] == "resources/subscribe":
             wanted = [params.get("uri")]
-        elif message["method"] == "subscriptions/listen":
-            with suppress(AttributeError, KeyError):  # the desk refuses the request
-                wanted = params["notifications"].get("resourceSubscriptions")
-        uris = {uri for uri in wanted or () if isinstance(uri, str)}
+        elif isinstance(params.get("notifications"), dict):
+            wanted = params["notifications"].get("resourceSubscriptions")
+        if not isinstance(wanted, list):
+            return
+        uris = {uri for uri in wanted if isinstance(uri, str)}
         with self._lock:
             if not self._uris.issuperset(uris):
                 self._uris |= uris
@@ -729,19 +732,12 @@ class Bridge:
         """Tell the host that a list has changed."""
         message = notification(f"notifications/{kind}/list_changed")
         with self._lock:
-            if self._opening:
+            if "notifications/initialized" in self._opening:
                 self._out.put(encode(message))
             for request_id, granted in self._listeners.items():
                 if granted.get(f"{kind}ListChanged"):
                     meta = {META + "subscriptionId": request_id}
                     self._out.put(encode({**message, "params": {"_meta": meta}}))
-
-    def _tool(self, name: Any) -> Optional[Json]:
-        """Return the definition of a tool of the application."""
-        for tool in self._memory["lists"].get("tools", []):
-            if tool.get("name") == name:
-                return dict(tool)
-        return None
 
     # The tools of the bridge. The desk calls them.
 
@@ -757,12 +753,12 @@ class Bridge:
         with self._connecting:
             for one in self._instances():
                 if one.id == link.instance.id:
-                    lines.append(f"{one.id}: {ask_label(link)} (calls go here)")
+                    lines.append(f"{one.id}: {link.label()} (calls go here)")
                     continue
                 try:
                     other = self._open(one)
-                    lines.append(f"{one.id}: {ask_label(other)}")
-                    other.end()
+                    lines.append(f"{one.id}: {other.label()}")
+                    other.client.close()
                 except OSError as error:
                     lines.append(f"{one.id}: {error}")
         return "\n".join(lines)
@@ -826,7 +822,7 @@ class Bridge:
             if link is None:
                 time.sleep(POLL_SECONDS)
                 continue
-            link.changed.wait()
+            link.changed.wait(None if link.has_lists else RETRY_SECONDS)
             link.changed.clear()
             with self._connecting:
                 if not link.ended:
@@ -854,12 +850,12 @@ class Bridge:
             if old is not None and instance.started < old.ended_at:
                 # It ran beside the other one. One that started later is a restart.
                 link.replaced = old.instance.pid
-            for line in self._opening:
+            for line in self._opening.values():
                 link.relay(line)
             link.watch(self._uris)
             self._link = link  # from now on, other threads relay to it
         if old is not None:
-            old.end()
+            old.client.close()
         self._read_lists(link)
         return link
 
@@ -871,7 +867,7 @@ class Bridge:
         """
         pid = instance.pid
         try:
-            link = Link(self, instance, open_connection(instance))
+            link = Link(self, instance)
             link.client.connect()
             return link
         except (OSError, RpcError, ValueError) as error:
@@ -882,7 +878,7 @@ class Bridge:
                 raise ConnectionRefusedError(f"process {pid} has ended") from None
             if isinstance(error, ConnectionError):  # it is ending just now
                 raise
-            reason = f"process {pid} runs but does not answer: {error}"
+            reason = f"process {pid} runs but does not answer: {one_line(error)}"
             raise OSError(reason) from None
 
     def _instances(self) -> list[Instance]:
@@ -895,6 +891,7 @@ class Bridge:
                 if one.name == self._name and self._pid in (None, one.pid)]
 
     def _warn(self, trouble: str) -> None:
+        trouble = one_line(trouble)
         if trouble not in self._troubles:
             self._troubles.append(trouble)
         if trouble not in self._warnings:
@@ -903,65 +900,33 @@ class Bridge:
 
     def _read_lists(self, link: Link) -> None:
         """Ask what the application has. Tell the host which lists have changed."""
-        known = self._memory["lists"]
+        known = self._offer["lists"]
+        link.has_lists = False
         try:
-            memory = read_offer(link.client, self._name)
-        except (OSError, RpcError) as error:
-            self._warn(f"the lists of {self.title} cannot be read: {error}")
-            time.sleep(POLL_SECONDS)
-            link.changed.set()  # try again
+            offer = read_offer(link.client, self._name)
+        except UNREADABLE as error:
+            self._warn(f"the lists of {self.title} cannot be read: {error!r}")
             return
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            # They are read again when the application says that they have changed.
-            self._warn(f"the lists of {self.title} cannot be used: {error!r}")
-            return
-        self._memory = memory
+        link.has_lists = True
+        self._offer = offer
         for kind in sorted({method.split("/")[0] for method, kind in LISTS.items()
-                            if memory["lists"][kind] != known.get(kind, [])}):
+                            if offer["lists"][kind] != known[kind]}):
             self._announce(kind)
         try:
-            write_private(memory_file(self._name), memory)
+            write_private(memory_file(self._name), offer)
         except OSError as error:
             self._warn(f"the lists of {self.title} cannot be stored: {error}")
 
 
 def adapted(item: Json, kind: str, version: str) -> Json:
-    """Return an item of a modern list as a revision lists it. In legacy revisions, a
-    tool that returns another value than an object wraps it in {"result": ...}."""
+    """Return an item of a modern list as a revision lists it. In legacy revisions, an
+    output schema describes an object. Results of other tools go unchecked there."""
     row = REVISIONS[version]
     known = row.known_members(kind, item)
-    schema = known.get("outputSchema")
-    if schema is not None and not row.modern and schema.get("type") != "object":
-        definitions = {word: schema[word] for word in ("$defs", "definitions")
-                       if word in schema}  # a $ref looks for them at the root
-        known["outputSchema"] = {
-            "type": "object", "required": ["result"], "properties": {"result": schema},
-            **definitions}
+    if not row.modern and "outputSchema" in known:
+        if known["outputSchema"].get("type") != "object":
+            del known["outputSchema"]
     return known
-
-
-def ask_label(link: Link) -> str:
-    """Return the label of an instance, or why there is none."""
-    try:
-        return one_line(link.client.request(LABEL, timeout=PROOF_SECONDS)["label"])
-    except RequestTimeout:
-        return "busy"
-    except (OSError, RpcError, ValueError, KeyError, TypeError):
-        return "no label"
-
-
-def open_connection(instance: Instance) -> Connection:
-    """Connect to an instance. OSError means that it does not answer, or that it does
-    not have the key of its discovery file."""
-    address = ("127.0.0.1", instance.port)
-    connection = Connection(socket.create_connection(address, PROOF_SECONDS))
-    try:
-        if not connection.has_key(instance.key, "bridge", "app", PROOF_SECONDS):
-            raise PermissionError("it does not have the key of its file")
-    except OSError:
-        connection.close()
-        raise
-    return connection
 
 
 def write_stdout(line: bytes) -> None:
@@ -988,6 +953,13 @@ def main(argv: Optional[list[str]] = None) -> None:
 
 
 # Both sides: messages, the folder, its files, and the connection.
+
+# What a file or an answer of another program may lead to.
+UNREADABLE = (OSError, RpcError, ValueError, LookupError, TypeError, AttributeError,
+              OverflowError, RecursionError)
+QUERY_INFORMATION = 0x1000  # PROCESS_QUERY_LIMITED_INFORMATION of Windows
+ACCESS_DENIED = 5
+STILL_ACTIVE = 259
 
 
 def params_of(message: Json) -> Json:
@@ -1025,35 +997,44 @@ def refusal(request: Json, reason: str) -> bytes:
 
 
 def one_line(value: Any) -> str:
-    """Return a text of the application without line breaks, which could forge lines
+    """Return a text of another program without line breaks, which could forge lines
     that the model reads."""
     return " ".join(str(value).split())[:200]
 
 
 def read_offer(client: Client, name: str) -> Json:
     """Return what an application offers. It need not say its own name."""
-    about = client.request("server/discover")
     readers = {"tools": client.list_tools, "prompts": client.list_prompts,
                "resources": client.list_resources,
                "resourceTemplates": client.list_resource_templates}
-    info = about.get("_meta", {}).get(META + "serverInfo", {})
-    offer: Json = {"info": {"name": name, "version": "1.0", **info}, "lists": {},
-                   "instructions": about.get("instructions", "")}
+    offer: Json = {"info": {"name": name, "version": "1.0", **client.server_info},
+                   "lists": {}, "instructions": client.instructions or ""}
     for method, kind in LISTS.items():
-        offered = method.split("/")[0] in about["capabilities"]
+        offered = method.split("/")[0] in client.server_capabilities
         offer["lists"][kind] = readers[kind]() if offered else []
     return checked(offer)
 
 
 def checked(offer: Json) -> Json:
-    """Return an offer. ValueError, KeyError, TypeError or AttributeError: it has not
-    the shape that read_offer() makes."""
-    names = [offer["info"]["name"], offer["info"]["version"], offer["instructions"]]
+    """Return an offer. One of UNREADABLE: it lacks what the bridge uses of it."""
+    info = offer["info"]
+    names = [info["name"], info["version"], info.get("title", ""),
+             offer["instructions"]]
     for kind in LISTS.values():
-        names += [item["name"] for item in offer["lists"][kind]]
+        for item in offer["lists"][kind]:
+            names.append(item["name"])
+            item.get("outputSchema", {}).get("type")  # see adapted()
     if not all(isinstance(name, str) for name in names):
         raise ValueError("a name is not a string")
     return offer
+
+
+def stored_offer(name: str) -> Json:
+    """Return what an application had in its last run."""
+    with suppress(*UNREADABLE):
+        return checked(json.loads(memory_file(name).read_text("utf-8")))
+    return {"info": {"name": name, "version": "1.0"}, "instructions": "",
+            "lists": {kind: [] for kind in LISTS.values()}}
 
 
 def folder_name() -> Path:
@@ -1108,7 +1089,7 @@ def read_instances() -> tuple[list[Instance], list[str]]:
             instances.append(read_instance(file))
         except FileNotFoundError:  # the application has just ended
             pass
-        except Exception as error:  # other programs may write anything
+        except UNREADABLE as error:  # other programs may write anything
             faults.append(f"{file.name}: {error!r:.200}")
     instances.sort(key=lambda one: (is_running(one.pid), one.started), reverse=True)
     return instances, faults
@@ -1117,6 +1098,8 @@ def read_instances() -> tuple[list[Instance], list[str]]:
 def read_instance(file: Path) -> Instance:
     """Read a discovery file. Other editions may add members, or leave some out."""
     check_owner(file)
+    if not file.is_file():  # to open a pipe could take for ever
+        raise ValueError("it is not a file")
     record = json.loads(file.read_text("utf-8"))
     pid = int(record.get("pid", 0))
     port = int(record["port"])
@@ -1129,10 +1112,20 @@ def read_instance(file: Path) -> Instance:
 def is_running(pid: int) -> bool:
     """Tell whether a process runs, as far as this can be seen. An application in a
     sandbox may have another pid there."""
-    if os.name == "nt":  # os.kill() would end the process
+    if pid == 0:  # not known
         return True
+    if sys.platform == "win32":  # os.kill() would end the process
+        kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+        kernel.OpenProcess.restype = ctypes.c_void_p
+        process = ctypes.c_void_p(kernel.OpenProcess(QUERY_INFORMATION, False, pid))
+        if not process:
+            return ctypes.get_last_error() == ACCESS_DENIED
+        status = ctypes.c_ulong()
+        kernel.GetExitCodeProcess(process, ctypes.byref(status))
+        kernel.CloseHandle(process)
+        return status.value == STILL_ACTIVE
     try:
-        os.kill(pid, 0)  # 0 is the pid of this process group
+        os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except OSError:  # it belongs to another user
@@ -1143,11 +1136,6 @@ def is_running(pid: int) -> bool:
 def memory_file(name: str) -> Path:
     """Return the file with the lists of the last run."""
     return private_folder() / f"{quote(name, ' ')}.lists.json"
-
-
-def shipped_lists(name: str) -> Path:
-    """Return the file with the lists that the plug-in has shipped."""
-    return Path(__file__).with_name(f"{quote(name, ' ')}.lists.json")
 
 
 def write_private(path: Path, content: Json) -> None:
@@ -1216,66 +1204,60 @@ class Outbox:
                 self._waiting -= len(line)
 
 
-class Connection:
-    """A socket, over which lines go after both sides have proved that they have a key.
-    """
-
-    challenge = 32  # bytes; a proof has the same size
+class PatientInput(io.RawIOBase):
+    """Reads from a socket whose timeout is meant for writing."""
 
     def __init__(self, connected: socket.socket) -> None:
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        limit: Any = struct.pack("ll", STALL_SECONDS, 0)
-        if os.name == "nt":
-            limit = 1000 * STALL_SECONDS
-        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        self.ended = False
         self._socket = connected
-        self._file = connected.makefile("rb")
-        self._outbox: Optional[Outbox] = None  # until the proof
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self.ended:
+            with suppress(socket.timeout):
+                return self._socket.recv_into(buffer)
+        return 0
+
+
+class Connection:
+    """A socket, over which lines go after both sides have proved that they have a key.
+
+    Each side sends a challenge of random bytes. The proof of a side is the HMAC of its
+    role and of both challenges. The key itself is not sent. OSError means that the
+    other side has not proved itself within `seconds`.
+    """
+
+    def __init__(self, connected: socket.socket, key: bytes, own_role: str,
+                 other_role: str, seconds: float) -> None:
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        deadline = time.monotonic() + seconds
+        own = secrets.token_bytes(CHALLENGE)
+        connected.sendall(own)
+        other = read_challenge(connected, deadline)
+        connected.sendall(proof(key, own_role, own, other))
+        expected = proof(key, other_role, other, own)
+        if not hmac.compare_digest(read_challenge(connected, deadline), expected):
+            raise PermissionError("it does not have the key of its file")
+        connected.settimeout(STALL_SECONDS)
+        self._socket = connected
+        self._input = PatientInput(connected)
+        self._file = io.BufferedReader(self._input)
+        self._outbox = Outbox(self._write)
+        self.send = self._outbox.put
 
     def __enter__(self) -> Connection:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    def has_key(self, key: bytes, own_role: str, other_role: str,
-                timeout: float) -> bool:
-        """Prove that this side has the key. Return whether the other side has it, too.
-
-        Each side sends a challenge of random bytes. The proof of a side is the HMAC of
-        its role and of both challenges. The key itself is not sent. OSError means that
-        the other side has not proved itself within timeout seconds.
-        """
-        deadline = time.monotonic() + timeout
-        own = secrets.token_bytes(self.challenge)
-        self._socket.sendall(own)
-        other = self._read_until(deadline)
-        self._socket.sendall(proof(key, own_role, own, other))
-        expected = proof(key, other_role, other, own)
-        has_key = hmac.compare_digest(self._read_until(deadline), expected)
-        self._socket.settimeout(None)
-        self._outbox = Outbox(self._write)
-        return has_key
-
-    def _read_until(self, deadline: float) -> bytes:
-        """Return as many bytes as a challenge has, or fewer at the end."""
-        data = b""
-        while len(data) < self.challenge:
-            # 0 would make the socket non-blocking.
-            self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
-            chunk = self._socket.recv(self.challenge - len(data))
-            if not chunk:
-                break
-            data += chunk
-        return data
-
-    def send(self, line: bytes) -> None:
-        """Write a line soon. If the other side is gone or does not read, the connection
-        ends."""
-        assert self._outbox is not None
-        self._outbox.put(line)
+        self._outbox.close()
+        self._file.close()
+        self._socket.close()
 
     def _write(self, line: bytes) -> None:
+        """Write a line. If the other side is gone or does not read, the connection
+        ends."""
         try:
             self._socket.sendall(line + b"\n")
         except OSError:
@@ -1286,15 +1268,24 @@ class Connection:
         return lines_of(self._file)
 
     def end(self) -> None:
-        """Wake the threads that use the connection: they find that it has ended."""
+        """Wake the threads that use the connection: they find that it has ended. On
+        Windows, shutdown() does not wake a reader, which sees it after its timeout."""
+        self._input.ended = True
         with suppress(OSError):  # it has ended already
             self._socket.shutdown(socket.SHUT_RDWR)
 
-    def close(self) -> None:
-        if self._outbox is not None:
-            self._outbox.close()
-        self._file.close()
-        self._socket.close()
+
+def read_challenge(connected: socket.socket, deadline: float) -> bytes:
+    """Return as many bytes as a challenge or a proof has, or fewer at the end."""
+    data = b""
+    while len(data) < CHALLENGE:
+        # 0 would make the socket non-blocking.
+        connected.settimeout(max(deadline - time.monotonic(), 0.001))
+        chunk = connected.recv(CHALLENGE - len(data))
+        if not chunk:
+            break
+        data += chunk
+    return data
 
 
 def proof(key: bytes, role: str, own: bytes, other: bytes) -> bytes:

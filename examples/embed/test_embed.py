@@ -61,7 +61,10 @@ import threading
 def start(thread): raise RuntimeError("no threads here")
 threading.Thread.start = start
 """
-FULL_DISK = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
+FULL_DISK = """
+def replace(*paths): raise OSError("the disk is full")
+os.replace = replace
+"""
 OWN_TOOLS = ["status", "choose_instance"]  # of the bridge
 MODERN_RESULT = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 DISCOVERED = {**MODERN_RESULT, "supportedVersions": [MODERN], "capabilities": {"tools": {}}}
@@ -185,6 +188,14 @@ class Host(Client):
         return self.start("tools/call", {"name": tool, "arguments": arguments})
 
 
+def modern_call(tool: str, **arguments: Any) -> bytes:
+    """Return a line that calls a tool."""
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": tool, "arguments": arguments, "_meta": {
+            META + "protocolVersion": MODERN, META + "clientCapabilities": {},
+            META + "logLevel": "info"}}}).encode()
+
+
 def all_lists(client: Client) -> list[Any]:
     """Return what the application lists, without the tools of the bridge."""
     tools = [tool for tool in client.list_tools() if tool["name"] not in OWN_TOOLS]
@@ -240,9 +251,14 @@ class EmbedTest(unittest.TestCase):
         self.folder.mkdir(mode=0o700, exist_ok=True)
         file = self.folder / "fake.1-1.app.json"
         file.write_text(json.dumps({
-            "name": "fake", "pid": 1, "port": 1, "key": "00" * 32,
+            "name": "fake", "pid": os.getpid(), "port": 1, "key": "00" * 32,
             "machine": socket.gethostname(), **members}), "utf-8")
         return file
+
+    def dial(self, port: int) -> socket.socket:
+        connection = socket.create_connection(("127.0.0.1", port), DEADLINE)
+        self.addCleanup(connection.close)
+        return connection
 
     def record(self, app: Optional[App] = None) -> Json:
         """Read the discovery file of an application."""
@@ -297,6 +313,9 @@ class TestPassesThrough(EmbedTest):
             with self.assertLogs("mcp_ref"), direct:
                 expected = direct.batch(requests)
                 lists = all_lists(direct)
+            if version == LEGACY:  # see adapted()
+                [log] = [tool for tool in lists[0] if tool["name"] == "log"]
+                del log["outputSchema"]
             self.assertEqual(lists, all_lists(host))
             for one, other in zip(expected, host.batch(requests)):
                 self.assertEqual(str(one), str(other))
@@ -382,6 +401,12 @@ class TestPassesThrough(EmbedTest):
                 "action": "accept", "content": {"name": params["message"]}})
             self.assertEqual("Hello, Who are you?", host.say("ask"))
 
+        def refuse(params: Json) -> Json:
+            raise RpcError(-32099, "no window")
+
+        [outcome] = Host(self, LEGACY, on_elicit=refuse).batch([("tools/call", {"name": "ask"})])
+        self.assertIn("no window", str(outcome))  # an RpcError or a result
+
     def test_a_cancelled_call_withdraws_its_question(self) -> None:
         """In the modern era, the call has ended when the question is asked."""
         App(self)
@@ -391,16 +416,6 @@ class TestPassesThrough(EmbedTest):
         call.cancel()
         self.assertTrue(self.withdrawn.wait(DEADLINE))
         self.assertIn("MainThread", host.say("who"))
-
-    def test_an_error_of_the_user_interface_of_the_host_reaches_the_tool(self) -> None:
-        App(self)
-
-        def refuse(params: Json) -> Json:
-            raise RpcError(-32099, "no window")
-
-        host = Host(self, LEGACY, on_elicit=refuse)
-        [outcome] = host.batch([("tools/call", {"name": "ask"})])  # an RpcError or a result
-        self.assertIn("no window", str(outcome))
 
     def test_two_hosts_can_use_one_application(self) -> None:
         app = App(self)
@@ -588,10 +603,6 @@ class TestSurvives(EmbedTest):
 
     def start_bridge(self, tool: str, **arguments: Any) -> Any:
         """Be a host that has called a tool, and reads nothing so far."""
-        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-            "name": tool, "arguments": arguments, "_meta": {
-                META + "protocolVersion": MODERN, META + "clientCapabilities": {},
-                META + "logLevel": "info"}}}
         bridge = subprocess.Popen(
             self.command("mcp_app", "fake"), env=self.env, bufsize=0,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -600,31 +611,32 @@ class TestSurvives(EmbedTest):
         self.addCleanup(bridge.wait, DEADLINE)
         self.addCleanup(bridge.stdin.close)
         self.addCleanup(bridge.kill)
-        bridge.stdin.write(json.dumps(call).encode() + b"\n")
+        bridge.stdin.write(modern_call(tool, **arguments) + b"\n")
         return bridge
 
-    def stop_bridge(self, app: App) -> None:
-        """Start a bridge that stops while a tool logs a lot. Return when the tool has
+    def be_silent_bridge(self, app: App) -> None:
+        """Be a bridge that reads nothing while a tool logs a lot. Return when the tool has
         ended."""
-        bridge = self.start_bridge("chatter", times=100)
+        record = self.record()
+        bridge = mcp_app.Connection(
+            self.dial(record["port"]), bytes.fromhex(record["key"]), "bridge", "app", DEADLINE)
+        self.addCleanup(bridge.__exit__)
+        bridge.send(modern_call("chatter", times=100))
         app.expect("begun chatter")
-        bridge.send_signal(signal.SIGSTOP)
         app.say("go")
         app.expect("said chatter")
 
-    @unittest.skipIf(os.name == "nt", "Windows has no such signal")
     def test_a_bridge_that_does_not_read_does_not_stop_the_application(self) -> None:
         self.prelude = "import mcp_app; mcp_app.STALL_SECONDS = 1000"
         app = App(self)
-        self.stop_bridge(app)
+        self.be_silent_bridge(app)
         self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
 
-    @unittest.skipIf(os.name == "nt", "Windows has no such signal")
     def test_the_connection_of_a_bridge_that_does_not_read_ends(self) -> None:
         self.prelude = "import mcp_app; mcp_app.STALL_SECONDS = 1"
         app = App(self)
         other = Host(self, MODERN)
-        self.stop_bridge(app)
+        self.be_silent_bridge(app)
         self.await_rest(other)
 
     def test_a_host_that_does_not_read_does_not_stop_the_bridge(self) -> None:
@@ -649,7 +661,7 @@ class TestSurvives(EmbedTest):
         self.assertEqual("said", answer["result"]["content"][0]["text"])
         self.assertLess(messages, 200)
 
-    @unittest.skipUnless(hasattr(os, "fork"), "no fork here")
+    @unittest.skipUnless(hasattr(os, "fork"), "this system has no fork")
     def test_a_forked_child_that_exits_leaves_everything_to_its_parent(self) -> None:
         app = App(self)
         host = Host(self, MODERN)
@@ -663,7 +675,7 @@ class TestSurvives(EmbedTest):
         """Wait until the application has no threads but those of one connection.
 
         They are the main thread and those that read commands, accept connections, read
-        and write the connection, and refuse calls.
+        and write the connection, and refuse this call if it is late.
         """
         deadline = time.monotonic() + DEADLINE
         while int(host.say("load")) > 6:
@@ -679,8 +691,8 @@ class TestSurvives(EmbedTest):
 
         def serve() -> None:
             accepted, _ = listener.accept()
-            with listener, accepted, mcp_app.Connection(accepted) as connection:
-                connection.has_key(bytes(32), "app", "bridge", DEADLINE)
+            with listener, accepted, mcp_app.Connection(
+                    accepted, bytes(32), "app", "bridge", DEADLINE) as connection:
                 for line in connection.lines():
                     message = json.loads(line)
                     if message.get("method") in ("server/discover", "tools/list", "tools/call"):
@@ -696,25 +708,12 @@ class TestSurvives(EmbedTest):
         refusal = {"error": {"code": -32603, "message": "not now"}}
         tools = {"result": {**MODERN_RESULT, "tools": [
             {"name": "any", "inputSchema": {"type": "object"}}]}}
-        self.be_app(iter([discovered, discovered, refusal, discovered, tools]))
+        self.be_app(iter([discovered, refusal, tools]))
         host = Host(self, MODERN)
         host.expect("subscriptions/acknowledged")
         while "any" not in [tool["name"] for tool in host.list_tools()]:
             host.expect("tools/list_changed")
         self.assertIn("not now", self.stderr_of("mcp_app"))
-
-    def test_lists_without_an_end_are_given_up_and_calls_still_work(self) -> None:
-        page = {"result": {**MODERN_RESULT, "tools": [], "nextCursor": "c"}}
-        called = {"result": {"resultType": "complete", "content": [
-            {"type": "text", "text": "called"}]}}
-        discovered = {"result": DISCOVERED}
-        self.be_app(iter([discovered, discovered, page, page, called]))
-        host = Host(self, MODERN)
-        deadline = time.monotonic() + DEADLINE
-        while "repeats a cursor" not in self.stderr_of("mcp_app"):
-            self.assertLess(time.monotonic(), deadline, "it reads on")
-            time.sleep(BETWEEN_LOOKS)
-        self.assertEqual("called", host.say("any"))
 
     def test_an_answer_to_a_question_of_an_earlier_run_is_refused(self) -> None:
         app = App(self)
@@ -791,20 +790,6 @@ class TestSurvives(EmbedTest):
         call.result(DEADLINE)
         self.assertIn("house.blend", host.say("status"))
 
-    def test_an_application_that_serves_twice_has_two_instances(self) -> None:
-        app = App(self)
-        host = Host(self, MODERN)
-        app.say("serve")
-        app.expect("serving")
-        [_, *instances] = host.say("status").splitlines()
-        self.assertEqual([True, False],
-                         sorted(one.endswith("no label") for one in instances)[::-1])
-        for _ in range(2):
-            self.assertEqual(f"{app.pid} MainThread", host.say_after_the_end("who"))
-            app.say("close")
-            app.expect("closed")
-        self.assertRegex(host.say_after_the_end("who"), "is not running")
-
     def test_only_lists_that_have_changed_are_announced(self) -> None:
         app = App(self)
         host = Host(self, MODERN)
@@ -849,7 +834,7 @@ class TestSurvives(EmbedTest):
             stdin.close()
             self.assertEqual(0, bridge.wait(DEADLINE))
 
-    @unittest.skipIf(os.name == "nt", "Windows has no signals")
+    @unittest.skipIf(os.name == "nt", "Windows sends Ctrl-C to all processes of a console")
     def test_an_interrupt_ends_the_bridge_quietly(self) -> None:
         bridge = subprocess.Popen(
             [sys.executable, BRIDGE, "fake"], env=self.env, text=True,
@@ -864,11 +849,6 @@ class TestSurvives(EmbedTest):
 
 
 class TestTrusts(EmbedTest):
-    def dial(self, port: int) -> socket.socket:
-        connection = socket.create_connection(("127.0.0.1", port), DEADLINE)
-        self.addCleanup(connection.close)
-        return connection
-
     def test_the_discovery_file_is_private_and_disappears_at_exit(self) -> None:
         app = App(self)
         self.assertEqual(["app.json"], self.files())
@@ -898,12 +878,6 @@ class TestTrusts(EmbedTest):
         self.assertEqual(b"", connection.recv(99))
         self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
 
-    def test_a_silent_connection_ends(self) -> None:
-        App(self, "--handshake", "0.2")
-        connection = self.dial(self.record()["port"])
-        self.assertEqual(32, len(connection.recv(32)))
-        self.assertEqual(b"", connection.recv(32))
-
     def test_the_bridge_trusts_no_application_without_the_key(self) -> None:
         received = []
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -921,7 +895,8 @@ class TestTrusts(EmbedTest):
             host = Host(self, MODERN)
             self.assertRegex(host.say("who"), "does not have the key")
             host.close()
-            listener.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError):  # Windows: the end of `with` wakes accept()
+                listener.shutdown(socket.SHUT_RDWR)
         thread.join(DEADLINE)
         self.assertEqual({64}, {len(one) for one in received})  # no key, no request
         self.assertEqual([], [one for one in received if b"\xab" * 8 in one])
@@ -953,12 +928,11 @@ class TestTrusts(EmbedTest):
         process.wait(DEADLINE)
         return process.pid
 
-    @unittest.skipIf(os.name == "nt", "Windows has no such signal")
-    def test_a_stopped_process_is_named(self) -> None:
-        app = App(self)
-        app.process.send_signal(signal.SIGSTOP)
-        text = Host(self, MODERN).say("who")
-        self.assertRegex(text, f"process {app.pid} runs but does not answer")
+    def test_a_process_that_does_not_answer_is_named(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            self.write_record(port=silent.getsockname()[1])
+            text = Host(self, MODERN).say("who")
+        self.assertRegex(text, f"process {os.getpid()} runs but does not answer")
 
     def test_the_folder_and_the_names_in_it_are_named(self) -> None:
         App(self)
@@ -967,13 +941,10 @@ class TestTrusts(EmbedTest):
         self.assertRegex(text, "feak is not running.*" + re.escape(str(self.folder)))
         self.assertRegex(text, "fake, other")
 
-    def test_the_key_is_the_proof_and_not_the_name_of_the_machine(self) -> None:
+    def test_a_file_may_have_unknown_members_and_lack_others(self) -> None:
         app = App(self)
         self.change_record(app, machine="elsewhere")
         self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
-
-    def test_a_file_may_have_unknown_members_and_lack_others(self) -> None:
-        app = App(self)
         self.change_record(app, "pid", "machine", future={"a": 1})
         self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
 
@@ -983,19 +954,67 @@ class TestTrusts(EmbedTest):
         self.assertRegex(Host(self, MODERN).say("who"), "is not running")
         self.assertEqual(["app.json"], self.files())
 
-    def test_a_damaged_file_does_no_harm(self) -> None:
+    def test_a_file_of_another_program_does_no_harm(self) -> None:
         app = App(self)
         file = self.write_record(key=None)
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
-        file.write_text('{"name": "fa', "utf-8")
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
-        for text in ('{"name": "x", "port": 1e999, "key": ""}', "[" * 100_000):
+        for text in ('{"name": "fa', '{"name": "x", "port": 1e999, "key": ""}', "[" * 100_000,
+                     '{"name": "x", "port": "%s", "key": ""}' % ("9" * 5000), '{"port": []}'):
             file.write_text(text, "utf-8")
+            with self.subTest(text=text[:50]):
+                self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        file.unlink()
+        if hasattr(os, "mkfifo"):
+            os.mkfifo(file)
             self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
-        (self.folder / "fake.lists.json").write_text("[]", "utf-8")
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
 
-    @unittest.skipUnless(hasattr(os, "getuid"), "files have no owner here")
+    def test_stored_lists_of_any_shape_do_no_harm(self) -> None:
+        self.write_record().unlink()
+        offer: Json = {"info": {"name": "fake", "version": "1"}, "instructions": "", "lists": {
+            "tools": [], "prompts": [], "resources": [], "resourceTemplates": []}}
+        for members in ({"info": {"name": "fake", "version": "1", "title": 5}},
+                        {"lists": {"tools": [{"name": "a", "outputSchema": 5}]}},
+                        {"instructions": None}, {"lists": {"tools": 5}}, "[]", "[" * 100_000):
+            text = members if isinstance(members, str) else json.dumps({**offer, **members})
+            (self.folder / "fake.lists.json").write_text(text, "utf-8")
+            for version in (LEGACY, MODERN):
+                with self.subTest(text=text[:99], version=version):
+                    tools = Host(self, version).list_tools()
+                    self.assertEqual(OWN_TOOLS, [tool["name"] for tool in tools])
+
+    def test_params_of_any_shape_end_no_bridge(self) -> None:
+        app = App(self)
+        host = Host(self, MODERN)
+        requests: list[tuple[str, Json]] = [
+            ("subscriptions/listen", {"notifications": 5}),
+            ("subscriptions/listen", {"notifications": {"resourceSubscriptions": 5}})]
+        odd: Any
+        for odd in (5, [], {}):
+            requests += [
+                ("tools/call", {"name": odd}), ("tools/call", {"name": "ask", "requestState": odd}),
+                ("tools/call", {"name": "who", "_meta": {META + "protocolVersion": odd}}),
+                ("subscriptions/listen", {"notifications": {"resourceSubscriptions": [odd]}})]
+        for method, params in requests:
+            with self.subTest(params=params):
+                with self.assertRaises(RpcError) as caught:
+                    host.request(method, params)
+                self.assertEqual(-32602, caught.exception.code)
+        self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+
+    @unittest.skipIf(os.name == "nt", "names of files in Windows have no newlines")
+    def test_the_name_of_a_file_forges_no_line(self) -> None:
+        file = self.write_record()
+        file.rename(file.with_name("x\n1-1: forged.app.json")).write_text("{", "utf-8")
+        self.assertRegex(Host(self, MODERN).say("who"), "x 1-1: forged.app.json: JSON")
+
+    def test_a_process_that_has_ended_does_not_run(self) -> None:
+        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        self.assertTrue(mcp_app.is_running(child.pid))
+        child.communicate(b"\n", DEADLINE)
+        self.assertFalse(mcp_app.is_running(child.pid))
+        for pid in (0, os.getpid()):
+            self.assertTrue(mcp_app.is_running(pid))
+
+    @unittest.skipUnless(hasattr(os, "getuid"), "this system has no user ids")
     def test_a_file_that_is_a_link_or_foreign_is_refused(self) -> None:
         file = self.write_record()
         text = "link or belongs to another user"
@@ -1008,7 +1027,7 @@ class TestTrusts(EmbedTest):
             os.chown(file, 12345, 12345)
             self.assertRegex(Host(self, MODERN).say("who"), text)
 
-    @unittest.skipUnless(hasattr(os, "getuid"), "files have no owner here")
+    @unittest.skipUnless(hasattr(os, "getuid"), "this system has no user ids")
     def test_a_folder_that_is_a_link_or_foreign_is_refused(self) -> None:
         elsewhere = self.folder.parent / "elsewhere"
         elsewhere.mkdir()
@@ -1025,7 +1044,7 @@ class TestTrusts(EmbedTest):
                 self.assertRegex(self.run_app(), f"^cannot serve: .*{text}")
                 self.assertEqual([], list(elsewhere.iterdir()))
 
-    @unittest.skipIf(os.name == "nt", "Windows has no modes")
+    @unittest.skipIf(os.name == "nt", "Windows has no modes of files")
     def test_a_folder_that_was_there_keeps_its_rights(self) -> None:
         self.folder.mkdir(mode=0o755)
         app = App(self)
@@ -1071,14 +1090,11 @@ class TestTrusts(EmbedTest):
                     if not connection.recv(64):
                         raise OSError("the application has closed it")
 
-    @unittest.skipIf(os.name == "nt", "Windows has no such limit")
     def test_if_the_disk_is_full_the_application_gets_an_exception(self) -> None:
-        """A limit of 0 bytes for each file stands for the full disk."""
         self.prelude = FULL_DISK
-        self.assertRegex(self.run_app(), "^cannot serve: .*File too large")
+        self.assertRegex(self.run_app(), "^cannot serve: the disk is full")
         self.assertEqual([], self.files())
 
-    @unittest.skipIf(os.name == "nt", "Windows has no such limit")
     def test_if_the_disk_is_full_the_bridge_works_but_forgets_the_lists(self) -> None:
         app = App(self)
         self.prelude = FULL_DISK
@@ -1155,15 +1171,6 @@ class TestReadme(EmbedTest):
         server = self.config["mcpServers"]["demo"]
         self.assertEqual({"MCP_APPS_FOLDER": str(self.folder)}, server["env"])
         self.test_the_plug_in_and_the_configuration_work()
-
-    def test_lists_that_are_shipped_are_there_before_the_first_start(self) -> None:
-        self.run_copy("mcp_app.write_lists(server)")
-        with Client([sys.executable, str(self.copies / "mcp_app.py"), "demo"],
-                    env=self.env, timeout=DEADLINE) as client:
-            self.assertEqual(["add", *OWN_TOOLS],
-                             [tool["name"] for tool in client.list_tools()])
-            text = client.call_tool("add", {"a": 1, "b": 2})["content"][0]["text"]
-            self.assertIn("Demo is not running; start it", text)
 
     def run_copy(self, code: str) -> str:
         """Run code with the server of the README. Return its output."""

@@ -33,7 +33,7 @@ from http_wire import (
     META_VERSION, Json, Paths, body_headers, member, to_header, usable_tools)
 
 from mcp_ref import (
-    HEADER_MISMATCH, Bounds, Client, ConnectionClosed, decode, encode,
+    HEADER_MISMATCH, Bounds, Client, ConnectionClosed, RpcError, decode, encode,
     fault_of_response)
 
 LOST_RESPONSE = -32000  # error code for a response that was lost; the SDKs use it too
@@ -93,6 +93,13 @@ def events(stream: Any) -> Iterator[Event]:
             retry = int(value[:9]) / 1000  # milliseconds
 
 
+def message_of(line: bytes) -> Any:
+    """Return the message of a line of the server, or None. Client logs a bad line."""
+    with suppress(RpcError):
+        return decode(line)
+    return None
+
+
 class Exchange:
     """An HTTP request and its answer. It may need several connections.
 
@@ -143,9 +150,9 @@ class HttpTransport:
     One thread sends all lines, in their order. Each request has a thread that waits for
     its response. In a legacy session one more thread listens to the server.
 
-    timeout is in seconds. It holds for connecting, for sending, and for answers to
-    notifications. retry is the time in seconds before a broken stream is resumed,
-    unless the server names another time.
+    timeout is in seconds. It bounds each wait for a connection, for the network to take
+    a line, and for the next bytes of an answer to a notification. retry is the time in
+    seconds before a broken stream is resumed, unless the server names another time.
     """
 
     def __init__(self, url: str, token: Optional[str] = None, timeout: float = 10.0,
@@ -328,7 +335,7 @@ class HttpTransport:
         reason = "the connection ended before it"
         try:
             for line in self._lines(exchange):
-                code = member(decode(line), "error", "code")
+                code = member(message_of(line), "error", "code")
                 if code == HEADER_MISMATCH and exchange.method == "tools/call" and (
                         not exchange.is_repeated):
                     # The headers that the tool asks for may be unknown here.
@@ -403,15 +410,13 @@ class HttpTransport:
 
     def _deliver(self, exchange: Exchange, line: bytes) -> None:
         """Pass a line to Client, and note what the transport needs to know from it."""
-        message = decode(line)
+        message = message_of(line)
         if exchange.method == "initialize":
             self._version = member(message, "result", "protocolVersion")
         if exchange.method == "tools/list" and exchange.version is not None:
-            result = member(message, "result") or {}
-            if "tools" in result:
-                usable = self._note_tools(result["tools"])
-                result["tools"] = [
-                    one for one in result["tools"] if one["name"] in usable]
+            tools = member(message, "result", "tools")
+            if isinstance(tools, list):
+                message["result"]["tools"] = self._note_tools(tools)
                 line = encode(message)
         for one in message if isinstance(message, list) else [message]:
             if member(one, "method") is None:
@@ -421,12 +426,12 @@ class HttpTransport:
 
     # Tools that ask for arguments in headers. [2026-07-28 transports, x-mcp-header]
 
-    def _note_tools(self, tools: list[Json]) -> dict[str, Paths]:
-        """Remember the headers of tools. Return those of the usable ones."""
-        paths = dict(usable_tools(tools))
+    def _note_tools(self, tools: list[Any]) -> list[Any]:
+        """Remember the headers of tools. Return the usable tools."""
+        usable, paths = usable_tools(tools)
         with self._lock:
             self._paths.update(paths)
-        return paths
+        return usable
 
     def _read_tools(self, call: Exchange) -> None:
         """Read the list of tools again. It has changed, or it was never read.

@@ -286,7 +286,6 @@ class HttpSession:
 # only a head that every parser reads in the same way is passed on to the library.
 HEAD = re.compile(rb"[A-Z]+ /[!-~]* HTTP/1\.[01]\r\n"
                   rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n){,99}\r\n")
-CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t -~]*)?\r\n")
 # The value of Origin, or "//" and the value of Host. The group is the host.
 ORIGIN = re.compile(r"(?:https?:)?//(\[[0-9a-fA-F:]*\]|[^][@:/?#]*)(?::[0-9]*)?")
 
@@ -297,6 +296,24 @@ class Refused(RpcError):
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(INVALID_REQUEST, reason)
         self.status = status
+
+
+class Input(io.RawIOBase):
+    """What arrives over a connection before a deadline. Later bytes are not read."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.deadline = 0.0
+        self._connection = connection
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._connection.settimeout(max(0.001, self.deadline - time.monotonic()))
+        try:
+            return self._connection.recv_into(buffer)
+        except socket.timeout:
+            return 0
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -311,23 +328,25 @@ class Handler(BaseHTTPRequestHandler):
     extra_headers: dict[str, str]  # of the response
     body: bytes  # of the request, until its session has it
 
-    def handle(self) -> None:
+    def setup(self) -> None:
+        super().setup()
         self.limits = self.server.limits
-        self.connection.settimeout(self.limits.idle)
+        self.input = Input(self.connection)
+        self.rfile = io.BufferedReader(self.input)
+
+    def handle(self) -> None:
         with suppress(OSError):  # the client has closed the connection
             super().handle()
             self.connection.shutdown(socket.SHUT_WR)
             # If unread input were left, close() would reset the connection, and the
             # client could lose the end of the response.
-            self.set_deadline(DRAIN)
+            self.read_within(DRAIN)
             while self.rfile.read(1 << 16):
                 pass
 
-    def set_deadline(self, seconds: Optional[float]) -> None:
-        """Stop reading from the connection after so many seconds; None: never."""
-        deadline = None if seconds is None else time.monotonic() + seconds
-        with self.server.lock:
-            self.server.deadlines[self.connection] = deadline
+    def read_within(self, seconds: float) -> None:
+        """From now on, read what arrives within so many seconds."""
+        self.input.deadline = time.monotonic() + seconds
 
     def handle_one_request(self) -> None:
         """Serve one request.
@@ -342,18 +361,19 @@ class Handler(BaseHTTPRequestHandler):
         self.extra_headers = {}
         self.body = b""
         is_read = False
-        self.set_deadline(self.limits.idle)
+        self.read_within(self.limits.idle)
         if not self.rfile.peek(1):
             return
-        self.set_deadline(self.limits.request)
+        self.read_within(self.limits.request)
         try:
             self.read_head()
             self.check_access()
             self.body = self.read_body()
             is_read = True
-            self.set_deadline(None)
+            self.connection.settimeout(self.limits.idle)
             self.serve()
         except RpcError as error:
+            self.connection.settimeout(self.limits.idle)
             if not is_read:
                 self.close_connection = True
             status = error.status if isinstance(error, Refused) else 400
@@ -390,38 +410,18 @@ class Handler(BaseHTTPRequestHandler):
             self.fields[name.lower()] = ", ".join(one.strip(" \t") for one in values)
 
     def read_body(self) -> bytes:
-        """Read a body with a Content-Length or in chunks.
+        """Read a body with a Content-Length.
 
-        A body with both is refused, because attackers use it to hide a request.
+        MCP clients do not need chunks. With a second way to say where a body ends,
+        attackers could hide a request. [RFC 9112 6.3] allows to refuse chunks.
         """
-        length = self.fields.get("content-length")
-        coding = self.fields.get("transfer-encoding")
-        if length is None and coding is None:
-            return b""
-        if coding is None and re.fullmatch("[0-9]{1,18}", str(length)):
-            return self.read(int(str(length)))
-        if length is None and str(coding).lower() == "chunked" and (
-                self.request_version != "HTTP/1.0"):
-            return self.read_chunks()
-        raise Refused(400, "The length of the body is not clear: send one "
-                      "Content-Length, or only Transfer-Encoding: chunked")
-
-    def read_chunks(self) -> bytes:
-        body = bytearray()
-        while True:
-            size = CHUNK_SIZE.fullmatch(self.rfile.readline(1024))
-            if size is None:
-                raise Refused(400, "A chunk does not begin with its size")
-            chunk = self.read(int(size[1], 16), len(body))
-            if self.read(2) != b"\r\n":
-                raise Refused(400, "A chunk is longer than its size, or has a trailer")
-            if not chunk:
-                return bytes(body)
-            body += chunk
-
-    def read(self, size: int, size_so_far: int = 0) -> bytes:
-        """Read exactly `size` bytes of a body that has size_so_far bytes already."""
-        if size + size_so_far > self.limits.body:
+        if "transfer-encoding" in self.fields:
+            raise Refused(411, "Send Content-Length, and not Transfer-Encoding")
+        length = self.fields.get("content-length", "0")
+        if not re.fullmatch("[0-9]{1,18}", length):
+            raise Refused(400, "Content-Length is not valid")
+        size = int(length)
+        if size > self.limits.body:
             raise Refused(413, f"The body is longer than {self.limits.body} bytes")
         data: bytes = self.rfile.read(size)
         if len(data) < size:
@@ -686,8 +686,7 @@ class HttpServer(ThreadingHTTPServer):
         self.workers = Workers(max(server.workers, 1))
         self.lock = threading.Lock()  # guards the tables that follow
         self.sessions: dict[str, HttpSession] = {}
-        # For each connection, when to stop reading from it.
-        self.deadlines: dict[Any, Optional[float]] = {}
+        self.connections: set[Any] = set()
         # This server reads its tools as any client does, and again when they change.
         self._tools_changed = threading.Event()
         self._reading = threading.Lock()  # guards the table that follows
@@ -714,7 +713,7 @@ class HttpServer(ThreadingHTTPServer):
                     self.client.connect()
                 self._tools_changed.clear()
                 with suppress(RpcError):
-                    self._paths = dict(usable_tools(self.client.list_tools()))
+                    self._paths = usable_tools(self.client.list_tools())[1]
             return self._paths
 
     def open_session(self, limit: Optional[int] = None) -> HttpSession:
@@ -740,30 +739,24 @@ class HttpServer(ThreadingHTTPServer):
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Accept a connection, unless too many are open."""
         with self.lock:
-            self.deadlines[request] = None
-            return len(self.deadlines) <= self.limits.connections
+            self.connections.add(request)
+            return len(self.connections) <= self.limits.connections
 
     def shutdown_request(self, request: Any) -> None:
         with self.lock:
-            self.deadlines.pop(request, None)
+            self.connections.discard(request)
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Stop slow requests, and end unused sessions. Called twice a second.
+        """End unused sessions. Called twice a second.
 
         A session whose share of the memory has shrunk forgets streams.
         """
-        now = time.monotonic()
         with self.lock:
-            deadlines = list(self.deadlines.items())
             sessions = list(self.sessions.values())
-        for connection, deadline in deadlines:
-            if deadline is not None and deadline < now:
-                with suppress(OSError):  # it is closed already
-                    connection.shutdown(socket.SHUT_RD)
         for session in sessions:
             session.limit_streams()
-            if session.used < now - self.limits.session:
+            if session.used < time.monotonic() - self.limits.session:
                 self.end(session)
 
     def server_close(self) -> None:

@@ -31,6 +31,7 @@ NAME_MEMBERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "
 # Text that a header can hold unchanged: visible ASCII, with blanks only inside.
 SAFE_TEXT = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
 ENCODED_TEXT = re.compile(r"=\?base64\?(.*)\?=")
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # [RFC 9110 5.6.2]
 DATA = ("enum", "const", "default", "examples")  # keywords that hold no schema
 
@@ -63,7 +64,8 @@ def to_header(value: Any) -> str:
     text = _text_of(value)
     if SAFE_TEXT.fullmatch(text) and not ENCODED_TEXT.fullmatch(text):
         return text
-    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+    data = text.encode(errors="replace")  # UTF-8 has no lone surrogates
+    return f"=?base64?{base64.b64encode(data).decode()}?="
 
 
 def from_header(header: str) -> str:
@@ -74,7 +76,11 @@ def from_header(header: str) -> str:
     encoded = ENCODED_TEXT.fullmatch(header)
     if encoded is None:
         return header
-    return base64.b64decode(encoded[1], validate=True).decode()
+    data = base64.b64decode(encoded[1], validate=True)
+    # The library ignores bits of the last character and additional padding.
+    if base64.b64encode(data).decode() != encoded[1]:
+        raise ValueError(f"the header {header!r:.80} is not valid base64")
+    return data.decode()
 
 
 def header_matches(header: Optional[str], value: Any) -> bool:
@@ -90,7 +96,8 @@ def header_matches(header: Optional[str], value: Any) -> bool:
     try:
         text = from_header(header)
         if type(value) in (int, float):
-            return bool(abs(value) < 2**53 and float(text) == value)
+            is_number = NUMBER.fullmatch(text) and abs(value) < 2**53
+            return bool(is_number and float(text) == value)
     except ValueError:
         return False
     return text == _text_of(value)
@@ -120,7 +127,7 @@ def _annotated_schemas(schema: Any,
             yield from _annotated_schemas(value, None)
 
 
-def argument_headers(schema: Json) -> Paths:
+def argument_headers(schema: Any) -> Paths:
     """Return the headers that an input schema asks for.
 
     Raises ValueError if an x-mcp-header in the schema is not valid.
@@ -142,14 +149,21 @@ def argument_headers(schema: Json) -> Paths:
     return found
 
 
-def usable_tools(tools: list[Json]) -> Iterator[tuple[str, Paths]]:
-    """Yield the names and the headers of tools, without those whose schema is invalid.
+def usable_tools(tools: list[Any]) -> tuple[list[Any], dict[str, Paths]]:
+    """Return tools without those whose headers are invalid, and the headers by name.
+
+    Other faults of a tool are the matter of Client.
     """
+    usable = []
+    paths = {}
     for tool in tools:
+        name = str(member(tool, "name"))
         try:
-            yield tool["name"], argument_headers(tool["inputSchema"])
-        except ValueError as error:
-            log.warning("left out the tool %s: %s", tool["name"], error)
+            paths[name] = argument_headers(member(tool, "inputSchema"))
+            usable.append(tool)
+        except (ValueError, RecursionError) as error:
+            log.warning("left out the tool %s: %s", name, error)
+    return usable, paths
 
 
 def body_headers(message: Json, paths: dict[str, Paths]) -> dict[str, Any]:
