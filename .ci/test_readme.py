@@ -42,7 +42,7 @@ sys.path[:0] = [HERE, ROOT, os.path.join(ROOT, "examples", "tools")]
 
 import mcp_ref  # noqa: E402
 import wiretap  # noqa: E402
-from mcp_ref import Client, Context, RpcError, Server  # noqa: E402
+from mcp_ref import Client, Context, Server  # noqa: E402
 from test_mcp_ref import LEGACY, MODERN, fixture_server  # noqa: E402
 
 DEADLINE = 60.0  # seconds for any one command
@@ -420,38 +420,12 @@ class TestTables(unittest.TestCase):
             symptoms = [one for one in wiretap.SYMPTOMS if codes(words)[0] in one.words]
             self.assertEqual(1, len(symptoms), words)
 
-
-class TestMethodsOfTheClient(unittest.TestCase):
-
-    def test_each_method_has_these_parameters_and_returns_what_the_table_says(self) -> None:
-        """A code in the second cell is a key of the result, or a method that it has."""
-        arguments: dict[str, Any] = {
-            "call_tool": ["add", {"a": 1, "b": 2}], "read_resource": ["fixture://text"],
-            "get_prompt": ["greet", {"name": "Ada"}], "notify": ["notifications/x"],
-            "complete": [{"type": "ref/prompt", "name": "greet"}, {"name": "name", "value": ""}],
-            "request": ["tools/list"], "start": ["tools/list"],
-            "batch": [[("tools/list", None), ("no/such", None)]]}
-        rows = table("| `ping()` |")
+    def test_the_methods_of_the_client_are_complete_and_have_these_parameters(self) -> None:
         public = [f"{name}({', '.join([*inspect.signature(value).parameters][1:])})"
                   for name, value in vars(Client).items()
                   if inspect.isfunction(value) and not name.startswith("_")]
-        self.assertEqual(sorted(public), sorted(codes(method)[0] for method, _ in rows))
-        client = Client(fixture_server())
-        self.addCleanup(client.close)
-        for method, returned in rows:
-            client.connect()  # close() is one of the methods
-            name = codes(method)[0].partition("(")[0]
-            result = getattr(client, name)(*arguments.get(name, []))
-            with self.subTest(method):
-                self.assertEqual(returned == "None", result is None)
-                self.assertEqual(returned == "the client", result is client)
-                if returned == "a list of dicts":
-                    self.assertIs(dict, type(result[0]))
-                elif name == "batch":
-                    self.assertEqual([dict, RpcError], [*map(type, result)])
-                else:
-                    names = result if isinstance(result, dict) else dir(result)
-                    self.assertLessEqual({*re.findall(r"`(\w+)", returned)}, {*names})
+        self.assertEqual(sorted(public), sorted(
+            codes(method)[0] for method, _ in table("| `ping()` |")))
 
 
 if __name__ == "__main__":
