@@ -1126,7 +1126,8 @@ def execute(code: str, context: Context) -> str:
     return str(names["out"])
 """
 PROCESS_HERE = "os.write(2, b'here\\n'); "  # code for the tool
-PROCESS_STUCK = PROCESS_HERE + "threading.Event().wait()"
+# A lock without a timeout misses a signal that another thread of the process gets.
+PROCESS_STUCK = PROCESS_HERE + "any(threading.Event().wait(0.1) for _ in iter(int, 1))"
 PROCESS_HOLD = PROCESS_HERE + "os.read(GATE, 1)"  # waits until the test closes gate
 # On Windows, another process cannot send a signal that a handler gets. With this code, the process
 # sends one to itself for each byte that the test writes to gate.
@@ -2916,11 +2917,15 @@ class TestRequestState(unittest.TestCase):
                         result.get("inputRequests", [])) or re.findall("Ada|nobody", str(result)))
 
     def test_a_client_cannot_replace_an_answer_that_its_request_state_contains(self) -> None:
-        """OURS: An answer in the signed state has priority over another one with the same key."""
+        """OURS: An answer in the signed state has priority over another one with the same key. An
+        answer without a state was not asked for, so the user is asked."""
         bob = {"action": "accept", "content": {"name": "Bob"}}
         for method, params in ASKING_REQUESTS:
             with self.subTest(method):
-                first = self.talk.request(method, params, inputResponses={"who": ASKING_ADA})
+                unasked = self.talk.request(method, params, inputResponses={"who": bob})["result"]
+                self.assertIn("who", unasked["inputRequests"])
+                first = self.talk.request(method, params, inputResponses={"who": ASKING_ADA},
+                                          requestState=unasked["requestState"])
                 got = self.talk.request(
                     method, params, inputResponses={"who": bob, "where": {"roots": []}},
                     requestState=first["result"]["requestState"])
