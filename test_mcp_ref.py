@@ -3224,6 +3224,16 @@ class TestResourcesAndPrompts(unittest.TestCase):
 """, [(n, n, json.dumps([str(i) for i in range(n)][:100]), n, more) for n, more in (
             (0, "false"), (100, "false"), (101, "true"), (250, "true"))])
 
+    def test_a_completion_whose_values_are_not_strings_fails(self) -> None:
+        for wrong in [1], "a", [None]:
+            server = Server("s", "1")
+            server.prompt(name="p")(lambda a: a)
+            server.completion("p", "a")(lambda typed, others: wrong)
+            with self.subTest(wrong), Client(server) as client, self.assertLogs(), \
+                    self.assertRaises(RpcError) as caught:
+                client.complete({"type": "ref/prompt", "name": "p"}, {"name": "a", "value": ""})
+            self.assertEqual(-32603, caught.exception.code)
+
     def test_a_uri_is_compared_with_a_template_in_linear_time(self) -> None:
         """OURS: A value may have the text that follows it in the template."""
         server = Server("s", "1")
@@ -3561,6 +3571,17 @@ class TestSubscriptions(unittest.TestCase):
 ''')
 class TestRegistration(unittest.TestCase):
     """Registering tools, prompts, completions and further methods."""
+
+    def test_a_server_declares_what_it_offers(self) -> None:
+        server = Server("s", "1")
+        server.prompt(name="p")(lambda a: a), server.completion("p", "a")(lambda *given: [])
+        server.tool(lambda: "", name="t"), server.resource("x://a", name="r")(lambda: "")
+        with Client(server) as client:
+            self.assertEqual({
+                "logging": {}, "tools": {"listChanged": True}, "prompts": {"listChanged": True},
+                "resources": {"listChanged": True, "subscribe": True}, "completions": {},
+            }, client.server_capabilities)
+
     def test_the_identifier_of_an_extension_has_a_prefix_and_its_value_is_an_object(self) -> None:
         """MUST: [ver.ext.id-grammar]"""
         for make in (lambda value: Server("s", "1", extensions=value),
