@@ -1486,8 +1486,9 @@ class Function:
     """A function of the author, called with the arguments of a request.
 
     Parameters with the hint Context get the request and are not part of the schema. An
-    input_schema of the author replaces the schema that the hints make. The arguments
-    are cast according to the hints in any case.
+    input_schema of the author replaces the schema that the hints make. With it, the
+    function may take the arguments as `**arguments`. They are cast according to the
+    hints in any case.
     """
 
     def __init__(self, function: Any, input_schema: Json | None = None,
@@ -1496,7 +1497,7 @@ class Function:
         self.description, docs = read_docstring(function.__doc__ or "")
         self._function = function
         where = f"{self.name}()"
-        signature = signature_of(function, where)
+        signature = signature_of(function, where, input_schema is not None)
         hints = {name: hint for name, hint in signature.hints.items()
                  if hint is not Context}
         self._context_names = [name for name in signature.hints if name not in hints]
@@ -1511,6 +1512,9 @@ class Function:
             schema["properties"][name].setdefault("description", docs[name])
         examine(input_schema or schema, f"{where}, input schema")
         self.input_schema = Schema(input_schema or schema)
+        if not signature.takes_all and not hints.keys() >= set(self.parameters()):
+            raise TypeError(f"{where}: input_schema has {self.parameters()}, but the "
+                            f"parameters are {list(hints)}; add **arguments")
         if output_schema is None:
             output_schema = describe_result(signature.result, where, signature.scope)
         self.output_schema: Schema | None = None
@@ -3622,9 +3626,10 @@ class Signature(NamedTuple):
     defaults: Json  # by parameter
     result: Any  # the hint of the result
     scope: Json  # the global names of the function
+    takes_all: bool  # it has **arguments
 
 
-def signature_of(function: Any, where: str) -> Signature:
+def signature_of(function: Any, where: str, may_take_all: bool) -> Signature:
     """Return the hints and defaults of a function that is called with named arguments.
 
     It reads the attributes of the function, as `import inspect` would take 10 ms."""
@@ -3637,7 +3642,9 @@ def signature_of(function: Any, where: str) -> Signature:
         is_method = True
     code = getattr(function, "__code__", None)
     # The flags 4 and 8 mean *args and **kwargs; 32 and 512 mean a generator.
-    if code is None or code.co_flags & (4 | 8 | 32 | 512) or code.co_posonlyargcount:
+    takes_all = code is not None and code.co_flags & 8 != 0
+    if code is None or code.co_flags & (4 | 32 | 512) or code.co_posonlyargcount or (
+            takes_all and not may_take_all):
         raise TypeError(f"{where}: {function!r:.80} is a class or a generator, or its "
                         "arguments do not come by name; give a function that has a "
                         "parameter for each argument and returns a value")
@@ -3651,7 +3658,7 @@ def signature_of(function: Any, where: str) -> Signature:
     hints = resolved_hints(function, where, None)
     members = {name: hints.get(name, Any) for name in names[is_method:]}
     return Signature(
-        members, defaults, hints.get("return", Any), function.__globals__)
+        members, defaults, hints.get("return", Any), function.__globals__, takes_all)
 
 
 def resolved_hints(owner: Any, where: str, scope: Json | None) -> Json:

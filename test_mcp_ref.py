@@ -4450,7 +4450,9 @@ class TestHints(unittest.TestCase):
             with self.subTest(hint):
                 got: List[Any] = []
                 take = hinted(lambda it: got.append(it) or {"it": it}, it=hint)
-                result = self.use(take, {"it": given})[1]
+                tool, result = self.use(take, {"it": given})
+                wanted = tool["inputSchema"]["properties"]["it"].get("type", "string")
+                self.assertEqual("array" if isinstance(given, list) else "string", wanted)
                 self.assertEqual(([value], type(value)), (got, type(got[0])))
                 back = result["structuredContent"]["it"]
                 self.assertEqual(given, back.replace("+00:00", "Z") if value is noon else back)
@@ -4460,6 +4462,23 @@ class TestHints(unittest.TestCase):
         result = self.use(hinted(lambda it: None, it=datetime.date), {"it": "tomorrow"})[1]
         self.assertTrue(result["isError"])
         self.assertIn("tomorrow", text_of(result))
+
+    def test_with_a_schema_of_the_author_a_function_may_take_all_arguments(self) -> None:
+        """OURS: Otherwise it has a parameter for each property."""
+        schema = {"type": "object", "properties": {"a": SCHEMA_INT, "b": {}}, "required": ["a"]}
+        server = Server("s", "1")
+
+        @server.tool(input_schema=schema)
+        def take(context: Context, **arguments: Any) -> str:
+            return f"{context.method} {arguments}"
+
+        with Client(server) as client:
+            said = text_of(client.call_tool("take", {"a": 1, "b": [2]}))
+            self.assertEqual("tools/call {'a': 1, 'b': [2]}", said)
+            self.assertIn("arguments.a", text_of(client.call_tool("take", {"a": "x"})))
+        for lacks in lambda a: "", lambda: "":
+            self.assertRaisesRegex(TypeError, "b", server.tool(input_schema=schema), lacks)
+        self.assertRaises(TypeError, server.tool, lambda **arguments: "")
 
     def test_a_field_that_its_class_computes_is_part_of_a_result(self) -> None:
         """An argument with this hint may have it, too, but it has no effect."""
@@ -4947,6 +4966,19 @@ class TestClientRequests(unittest.TestCase):
                 else:
                     self.assertRaises(ValueError, client.call_tool, "x")
                 self.assertEqual(answered, len(asked))
+
+    def test_a_form_of_a_server_may_have_a_pattern_that_python_does_not_know(self) -> None:
+        form = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {
+            "type": "object", "properties": {"a": {"type": "string", "pattern": "(?<n>x"}}}}}
+        end, answered = Wire(MODERN, offers=True), []  # type: ignore[var-annotated]
+        results = iter([{"resultType": "input_required", "inputRequests": {"k": form}}])
+        end.respond = lambda message: answered.append(message) or next(
+            results, {"resultType": "complete", "content": []})
+        end.elicit = lambda params: {"action": "accept", "content": {"a": "y"}}
+        with end.client as client:
+            client.call_tool("x")
+        self.assertEqual({"k": {"action": "accept", "content": {"a": "y"}}},
+                         answered[-1]["params"]["inputResponses"])
 
     def test_a_result_that_does_not_have_the_form_of_its_method_raises_value_error(self) -> None:
         """MUST: [base.result.resulttype-unknown] [base.result.resulttype-set]"""
