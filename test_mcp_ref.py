@@ -3229,8 +3229,8 @@ class TestResourcesAndPrompts(unittest.TestCase):
             server = Server("s", "1")
             server.prompt(name="p")(lambda a: a)
             server.completion("p", "a")(lambda typed, others: wrong)
-            with self.subTest(wrong), Client(server) as client, self.assertLogs(), \
-                    self.assertRaises(RpcError) as caught:
+            with self.subTest(wrong), self.assertLogs(), self.assertRaises(RpcError) as caught, \
+                    Client(server) as client:
                 client.complete({"type": "ref/prompt", "name": "p"}, {"name": "a", "value": ""})
             self.assertEqual(-32603, caught.exception.code)
 
