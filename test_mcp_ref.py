@@ -4161,7 +4161,8 @@ SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the keyword in
     *[(ValueError, {word: it}, word) for word, arguments in {
         "type": [5, None, "int", "Integer", ["any"], [5]], "$ref": [1, "#/$defs/a"],
         "required": ["a"], "items": [[True]], "properties": [[]],
-        **{one: [1] for one in ("enum", "uniqueItems", "pattern", "not", "anyOf")},
+        **{one: [1] for one in (
+            "enum", "uniqueItems", "pattern", "anyOf", "not", "if", "then", "else")},
         "minimum": ["1"], "multipleOf": ["1"], "minLength": ["1", None],
     }.items() for it in arguments],
     *[(NotImplementedError, {word: it}, word) for word, arguments in {
