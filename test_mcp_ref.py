@@ -1397,6 +1397,26 @@ class TestEnvelope(unittest.TestCase):
                     talk.open()
                 play_envelope(self, talk)
 
+    def test_no_job_begins_while_more_bytes_wait_than_a_line_may_have(self) -> None:
+        gate, server, begun = threading.Event(), Server("s", "1", bounds=Bounds(line=2000)), []
+        jobs: List[Any] = []
+        session = server.connect(lambda line: gate.wait(DEADLINE), jobs.append)
+        server.method("x/big")(lambda: begun.append(1) or {"big": "x" * 3000})  # type: ignore
+        for one in [*OPENING, *(request_line(n, "x/big") for n in range(3))]:
+            gate.set()
+            session.receive(one)
+        gate.clear()
+        # The first response is being written, the second one waits.
+        threads = [threading.Thread(target=job) for job in jobs]
+        for thread in threads:
+            thread.start()
+            thread.join(0.2)
+        self.assertEqual(2, len(begun))
+        gate.set()
+        for thread in threads:
+            thread.join(DEADLINE)
+        self.assertEqual(3, len(begun))
+
     def test_a_line_or_a_batch_that_exceeds_its_bound_is_refused(self) -> None:
         line, ping = peer_request('"x"').encode(), {"jsonrpc": "2.0", "method": "ping"}
         end = Talk(Server("s", "1", bounds=Bounds(line=len(line), batch=2)))
@@ -4162,7 +4182,8 @@ SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the keyword in
         "type": [5, None, "int", "Integer", ["any"], [5]], "$ref": [1, "#/$defs/a"],
         "required": ["a"], "items": [[True]], "properties": [[]],
         **{one: [1] for one in (
-            "enum", "uniqueItems", "pattern", "anyOf", "not", "if", "then", "else")},
+            "enum", "uniqueItems", "pattern", "not", "if", "then", "else")},
+        **{one: [[5]] for one in ("allOf", "anyOf", "oneOf")},
         "minimum": ["1"], "multipleOf": ["1"], "minLength": ["1", None],
     }.items() for it in arguments],
     *[(NotImplementedError, {word: it}, word) for word, arguments in {
