@@ -3754,8 +3754,10 @@ class Client:
     thread that reads, so both may use the client. on_elicit(params) and
     on_sample(params) return the results of elicitation/create and
     sampling/createMessage. roots is a list of file URIs, or of {"uri", "name"}. Inputs
-    that are not given here are not offered to the server. extensions declares
-    extensions of MCP. Without protocol_version, the server has probe_timeout seconds
+    that are not given here are not offered to the server. A legacy server can ask at
+    any time, and at most bounds.requests questions are answered at once. env and cwd
+    are those of the process; stderr is as in subprocess. extensions declares extensions
+    of MCP. Without protocol_version, the server has probe_timeout seconds
     for its first response; one that needs longer counts as legacy. A server has
     close_timeout seconds to end after EOF, and again after SIGTERM. The attribute trace
     is a function: see Peer."""
