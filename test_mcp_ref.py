@@ -3100,6 +3100,14 @@ class TestQuestions(unittest.TestCase):
                     self.assertEqual((revision < since, revision >= since), (
                         said == "refused", len(questions) == 1))
 
+    def test_a_form_that_is_not_of_an_object_is_refused(self) -> None:
+        for form in {"type": "array", "properties": {}}, {"properties": {}}, {"type": "object"}:
+            with self.subTest(form):
+                said, questions = self.ask(
+                    lambda context: context.elicit("?", form), {"action": "decline"}, MODERN)
+                self.assertRegex(said, "requestedSchema")
+                self.assertEqual([], questions)
+
     def test_a_model_and_an_author_read_which_input_the_client_does_not_offer(self) -> None:
         """OURS: The text is not an instruction, because the model cannot follow it."""
         for revision in LEGACY[-1], MODERN:
@@ -4057,7 +4065,21 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
         child.out("out = [os.set_blocking(one, False) for one in shared]")
         child.send(process_run(1, f"out = {'x' * 300_000!r}"))
         self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
+        suspend(child.relay, True)
+        child.run(PROCESS_HERE + "out = 'y' * 300_000", 2)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            child.child.wait(0.2)  # the pipe becomes full
+        suspend(child.relay, False)
+        self.assertEqual("y" * 300_000, text_of(child.until(2)["result"]))
         child.end()
+
+    def test_a_server_whose_input_cannot_be_read_ends(self) -> None:
+        with open(os.devnull, "wb") as only_written:
+            done = subprocess.run(
+                [sys.executable, "-c", "from mcp_ref import Server\nServer('s', '1').run()"],
+                stdin=only_written, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": HERE}, timeout=DEADLINE)
+        self.assertEqual((0, b"", b""), (done.returncode, done.stdout, done.stderr))
 
     def test_the_stdout_of_a_server_may_be_a_file(self) -> None:
         """What a tool prints still goes to stderr, which is a pipe."""
