@@ -3100,6 +3100,17 @@ class TestQuestions(unittest.TestCase):
                     self.assertEqual((revision < since, revision >= since), (
                         said == "refused", len(questions) == 1))
 
+    def test_the_patterns_of_an_author_are_applied_to_arguments_and_answers(self) -> None:
+        schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^b"}}}
+        server = Server("s", "1")
+        server.tool(name="take", input_schema=schema)(lambda a: a)
+        with Client(server) as client:
+            for given, fails in ("b", False), ("ab", True):
+                self.assertEqual(fails, "isError" in client.call_tool("take", {"a": given}))
+                said, _ = self.ask(lambda context: context.elicit("?", schema), "accept",
+                                   {"a": given}, ("2025-06-18",))
+                self.assertEqual(fails, "pattern" in said, said)
+
     def test_a_form_that_is_not_of_an_object_is_refused(self) -> None:
         for form in {"type": "array", "properties": {}}, {"properties": {}}, {"type": "object"}:
             with self.subTest(form):
