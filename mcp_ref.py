@@ -2028,8 +2028,8 @@ def responses_of(context: Context, binding: str) -> Json:
         raise RpcError(INVALID_PARAMS, fault)
     responses: Json = retry.get("inputResponses", {})
     given = retry.get("requestState")
-    if given is None:  # so this server has not asked for these responses
-        return {}
+    if given is None:
+        return responses
     import hmac
 
     state = given[64:]  # the signature has 256 bits, in hexadecimal

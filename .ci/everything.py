@@ -37,6 +37,9 @@ SCHEMA = {
         "contactMethod": {"type": "string", "enum": ["phone", "email"]},
         "phone": STRING, "email": STRING},
     "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+    "then": {"required": ["phone"]},
+    "else": {"required": ["email"]},
     "additionalProperties": False,
 }
 
