@@ -2001,7 +2001,8 @@ class InputRequired(BaseException):
 # it has given so far, and an expiry time. The client is not trusted, so a signature
 # covers the state, the method and the params. The client cannot change the state, use
 # it for another call, or use it after it has expired. It can use it twice before it
-# expires, so a tool that must act only once has to check that itself. [2026-07-28
+# expires, so a tool that must act only once has to check that itself. It can also
+# answer without a state: an answer is the client's word. [2026-07-28
 # basic/patterns/mrtr]
 
 
