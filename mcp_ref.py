@@ -229,8 +229,8 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _make_encoder() -> Callable[[Any, int], Iterable[str]]:
-    """Return a function that writes a value as JSON, in pieces. Its second argument is
-    0.
+    """Return a function that yields the JSON text of a value, in pieces. It is called
+    with the value and 0.
 
     JSONEncoder.encode() makes a new C encoder for each value. To keep one saves 6 of
     100 instructions of a whole tool call. Python's manual does not mention the C
@@ -405,7 +405,7 @@ def reason_of(error: BaseException) -> str:
 def members_of(error: BaseException) -> list[BaseException]:
     """Return the exceptions in an ExceptionGroup, however deep; or else the error."""
     parts = getattr(error, "exceptions", None)
-    if not isinstance(parts, tuple):  # not a group, which Python has since 3.11
+    if not parts or not isinstance(parts, tuple):  # Python has groups since 3.11
         return [error]
     return [one for part in parts for one in members_of(part)]
 
@@ -1691,8 +1691,8 @@ def listed_definition(row: Revision, kind: str, one: Registration) -> Json:
     """Return a definition as a list shows it in this revision."""
     known = row.known_members(kind, one.definition)
     schema = one.function.output_schema
-    is_listed = kind == "tools" and schema is not None and schema.wraps
-    if schema is not None and is_listed and row.structured == (dict,):
+    if (kind == "tools" and schema is not None and schema.wraps
+            and row.structured == (dict,)):
         string = json.dumps(schema.schema)  # its references move along
         known["outputSchema"] = shape("result", result=json.loads(
             string.replace('"$ref": "#', '"$ref": "#/properties/result')))
@@ -3036,7 +3036,7 @@ def plain_types(schema: Any) -> Iterable[type]:
     return [kind for kind, name in TYPES.items() if schema.get("type", name) == name]
 
 
-class TooMuchWork(Exception):
+class TooMuchWork(ValueError):
     """A check has reached its limit of steps."""
 
 

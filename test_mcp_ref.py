@@ -3096,6 +3096,14 @@ class TestQuestions(unittest.TestCase):
                     self.assertEqual((revision < since, revision >= since), (
                         said == "refused", len(questions) == 1))
 
+    def test_an_exception_that_only_looks_like_a_group_keeps_its_text(self) -> None:
+        error = ValueError("the disk is full")
+        error.exceptions = ()  # type: ignore[attr-defined]
+        server = Server("s", "1")
+        server.tool(name="fail")(server_function(error))
+        with self.assertLogs(), Client(server) as client:
+            self.assertEqual("the disk is full", text_of(client.call_tool("fail")))
+
     def test_the_patterns_of_an_author_are_applied_to_arguments_and_answers(self) -> None:
         schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^b"}}}
         server = Server("s", "1")

@@ -19,10 +19,10 @@ from typing import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 # The aim is 14,200 nodes in 4,100 lines. Today's module has more, so these two bounds are today's
-# figures: lower them with each cut. They were raised once, by 560 nodes, for what reports, attacks
+# figures: lower them with each cut. They were raised once, by 570 nodes, for what reports, attacks
 # and Windows have taught.
 BOUNDS: dict[str, tuple[float, float]] = {  # figure: the lowest and the highest value
-    "nodes": (0, 16_620),
+    "nodes": (0, 16_610),
     "nodes per line of code": (0, 5.6),
     "doc share of the lines, per cent": (22, 30),
     "longest chain of classes": (0, 3),
