@@ -5661,7 +5661,8 @@ server = renamed.Server("s", "1")
 server.tool(name="add", description="?")(lambda a, b: a + b)
 with renamed.Client(server) as client:
     client.call_tool("add", {"a": 1, "b": "x"})
-    print(client.call_tool("add", {"a": 1, "b": 2})["content"][0]["text"])
+    result = client.call_tool("add", {"a": 1, "b": 2})
+print(result["content"][0]["text"])  # the log is complete when the client is closed
 """, cwd=folder))
 
     def test_the_file_up_to_the_client_is_a_complete_server(self) -> None:
