@@ -2192,6 +2192,8 @@ class TestTools(unittest.TestCase):
     def test_a_model_reads_the_text_of_an_exception_or_else_the_name_of_its_type(self) -> None:
         """OURS: A value that is not JSON is a failure, too."""
         class Odd(ToolError):
+            exceptions = ()  # as a group has them
+
             def __str__(self) -> str:
                 raise ValueError
 
@@ -2890,6 +2892,7 @@ class TestClientCapabilities(unittest.TestCase):
                     elif mark == "no" and revision not in LEGACY:
                         self.assertEqual((-32021, {"requiredCapabilities": needs}),
                                          (got["error"]["code"], got["error"]["data"]))
+                        self.assertIn("client", got["error"]["message"])
                     elif mark == "no":
                         self.assertIs(True, got["result"]["isError"])
 
@@ -3018,6 +3021,14 @@ class TestQuestions(unittest.TestCase):
         self.assertEqual(got[:1] * len(got), got)
         return got[0]
 
+    def refused(self, call: Callable[[], Any]) -> bool:
+        """Tell whether a call raises ValueError."""
+        try:
+            call()
+        except ValueError:
+            return True
+        return False
+
     def test_an_answer_fits_the_schema_or_the_class_of_the_form(self) -> None:
         """OURS: A class gets an instance, or None. The content counts only for "accept". Many hosts
         send null as the content if the user declines, which counts as absent."""
@@ -3062,47 +3073,29 @@ class TestQuestions(unittest.TestCase):
 
     def test_one_key_for_two_questions_in_a_run_raises_value_error(self) -> None:
         """OURS: One answer would count for both, as in a loop that deletes what it asks about."""
-        def act(context: Context) -> str:
-            context.confirm("Delete a?", key="k")
-            try:
-                context.ask({"k": ASKING_KINDS["form"][:2]})
-            except ValueError:
-                return "refused"
-            return "deleted"
-
-        said, questions = self.ask(act, "accept", {"name": "A"})
-        self.assertEqual(("refused", 1), (said, len(questions)))
+        said, questions = self.ask(lambda context: [
+            context.confirm("Delete a?", key="k"), self.refused(
+                lambda: context.ask({"k": ASKING_KINDS["form"][:2]}))], "accept", {"name": "A"})
+        self.assertEqual(("[true, true]", 1), (said, len(questions)))
 
     def test_a_field_of_a_form_is_a_list_only_where_the_revision_has_lists_of_choices(self) -> None:
-        """MUST NOT: Other clients refuse it. [elic.form.flat-schema]"""
+        """MUST NOT: Other clients refuse it. The form itself is an object.
+        [elic.form.flat-schema]"""
         choices = [{"type": "string", "enum": ["a"]}, {"anyOf": [{"const": "a", "title": "A"}]}]
-        for since, hint in (
-                *(("never", hint) for hint in (List[str], List[int], {"type": "array"})),
-                *(("2025-11-25", hint) for hint in (
-                    List[Literal["a"]], List[SchemaColor],
-                    *({"type": "array", "items": one} for one in choices)))):
-            form: Any = TypedDict("Form", {"it": hint}) if not isinstance(hint, dict) else {
-                "type": "object", "properties": {"it": hint}}
-
-            def act(context: Context) -> str:
-                try:
-                    return str(context.elicit("?", form))
-                except ValueError:
-                    return "refused"
-
+        for since, form in (
+                *(("never", form) for form in (
+                    TypedDict("Form", {"it": List[str]}), schema_object({"it": {"type": "array"}}),
+                    {"type": "array", "properties": {}}, {"properties": {}}, {"type": "object"})),
+                ("2025-11-25", TypedDict("Form", {"it": List[SchemaColor]})),
+                *(("2025-11-25", schema_object({"it": {"type": "array", "items": one}}))
+                  for one in choices)):
             for revision in "2025-06-18", "2025-11-25", MODERN:
-                with self.subTest(hint=hint, revision=revision):
-                    said, questions = self.ask(act, "decline", ..., [revision])
-                    self.assertEqual((revision < since, revision >= since), (
-                        said == "refused", len(questions) == 1))
-
-    def test_an_exception_that_only_looks_like_a_group_keeps_its_text(self) -> None:
-        error = ValueError("the disk is full")
-        error.exceptions = ()  # type: ignore[attr-defined]
-        server = Server("s", "1")
-        server.tool(name="fail")(server_function(error))
-        with self.assertLogs(), Client(server) as client:
-            self.assertEqual("the disk is full", text_of(client.call_tool("fail")))
+                with self.subTest(form=form, revision=revision):
+                    said, questions = self.ask(
+                        lambda context: self.refused(lambda: context.elicit("?", form)),
+                        "decline", ..., [revision])
+                    self.assertEqual(("true", 0) if revision < since else ("false", 1),
+                                     (said, len(questions)))
 
     def test_the_patterns_of_an_author_are_applied_to_arguments_and_answers(self) -> None:
         schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^b"}}}
@@ -3114,23 +3107,6 @@ class TestQuestions(unittest.TestCase):
                 said, _ = self.ask(lambda context: context.elicit("?", schema), "accept",
                                    {"a": given}, ("2025-06-18",))
                 self.assertEqual(fails, "pattern" in said, said)
-
-    def test_a_form_that_is_not_of_an_object_is_refused(self) -> None:
-        for form in {"type": "array", "properties": {}}, {"properties": {}}, {"type": "object"}:
-            with self.subTest(form):
-                said, questions = self.ask(
-                    lambda context: context.elicit("?", form), {"action": "decline"}, MODERN)
-                self.assertRegex(said, "requestedSchema")
-                self.assertEqual([], questions)
-
-    def test_a_model_and_an_author_read_which_input_the_client_does_not_offer(self) -> None:
-        """OURS: The text is not an instruction, because the model cannot follow it."""
-        for revision in LEGACY[-1], MODERN:
-            got = Talk(fixture_server(), revision).request(
-                "tools/call", {"name": "ask", "arguments": {"text": "?"}})
-            said = got["error"]["message"] if "error" in got else text_of(got["result"])
-            self.assertRegex(said, "client.* elicitation|elicitation.* client")
-            self.assertNotRegex(said, r"\byou\b")
 
 
 # --- Handlers of resources, prompts and completion ------------------------------------------------
@@ -4508,7 +4484,7 @@ class TestHints(unittest.TestCase):
         self.assertEqual({"2026-07-28": {"1": "2026-07-28T12:00:00+00:00"}, "1/3": "2/3"},
                          result["structuredContent"])
         result = self.use(take, {"it": "tomorrow", "part": "1/3"})[1]
-        self.assertRegex(text_of(result), "^arguments.*tomorrow")
+        self.assertRegex(text_of(result), "^arguments: it: .*tomorrow")
 
     def test_with_a_schema_of_the_author_a_function_may_take_all_arguments(self) -> None:
         """OURS: Otherwise it has a parameter for each property."""
