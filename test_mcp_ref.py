@@ -4978,19 +4978,6 @@ class TestClientRequests(unittest.TestCase):
                     self.assertRaises(ValueError, client.call_tool, "x")
                 self.assertEqual(answered, len(asked))
 
-    def test_a_form_of_a_server_may_have_a_pattern_that_python_does_not_know(self) -> None:
-        form = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {
-            "type": "object", "properties": {"a": {"type": "string", "pattern": "(?<n>x"}}}}}
-        end, answered = Wire(MODERN, offers=True), []  # type: ignore[var-annotated]
-        results = iter([{"resultType": "input_required", "inputRequests": {"k": form}}])
-        end.respond = lambda message: answered.append(message) or next(
-            results, {"resultType": "complete", "content": []})
-        end.elicit = lambda params: {"action": "accept", "content": {"a": "y"}}
-        with end.client as client:
-            client.call_tool("x")
-        self.assertEqual({"k": {"action": "accept", "content": {"a": "y"}}},
-                         answered[-1]["params"]["inputResponses"])
-
     def test_a_result_that_does_not_have_the_form_of_its_method_raises_value_error(self) -> None:
         """MUST: [base.result.resulttype-unknown] [base.result.resulttype-set]"""
         plays_rows(self, r"""
@@ -5246,7 +5233,13 @@ class TestClientAnswers(unittest.TestCase):
         three = ('"required":["n"],"properties":{"n":{"type":"integer"},'
                  '"b":{"type":"integer","default":2},"s":{"type":"string"}}')
         one, two = ('"properties":{"n":{"type":"integer"%s}}' % it for it in ("", ',"default":2'))
-        rows = [(user, user, form, '"result":{%s}' % answer) for form, user, answer in (
+        plays_rows(self, r"""
+== A legacy server gets this response for this input  MUST legacy 2025-06-18+ client offers
+! wire.elicit = lambda params: {"action": %s}
+< {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?",
+   "requestedSchema":{"type":"object",%s}}}
+> {"jsonrpc":"2.0","id":1,%s}
+""", [*((user, user, form, '"result":{%s}' % answer) for form, user, answer in (
             (three, '"accept", "content": {"n": 1}', '"action":"accept","content":{"n":1,"b":2}'),
             (three, '"accept", "content": {"n": 1, "b": 0, "s": "x"}',
              '"action":"accept","content":{"n":1,"b":0,"s":"x"}'),
@@ -5255,33 +5248,14 @@ class TestClientAnswers(unittest.TestCase):
             (one, '"accept", "content": {"n": 1, "x": "y"}', '"action":"accept","content":{"n":1}'),
             (one, '"accept", "content": {"N": 1, "": [{}]}', '"action":"accept","content":{}'),
             (two, '"accept", "content": {"secret": "x"}', '"action":"accept","content":{"n":2}'),
-            ('"properties":{"n":{"type":"string","pattern":"^(a+)+$"}}',  # it is not applied
-             f'"accept", "content": {{"n": "{"a" * 40}!"}}',
-             f'"action":"accept","content":{{"n":"{"a" * 40}!"}}'),
+            # Python does not know this pattern. Patterns are not applied.
+            ('"properties":{"n":{"type":"string","pattern":"^(?<a>a+)+$"}}',
+             '"accept", "content": {"n": "b"}', '"action":"accept","content":{"n":"b"}'),
             ('"properties":{}', '"accept", "content": {"secret": "x"}',
-             '"action":"accept","content":{}'))]
-        plays_rows(self, r"""
-== A legacy server gets this response for this input  MUST legacy 2025-06-18+ client offers
-! wire.elicit = lambda params: {"action": %s}
-< {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?",
-   "requestedSchema":{"type":"object",%s}}}
-> {"jsonrpc":"2.0","id":1,%s}
-""", rows + [(user, user, three, '"error":{"code":-32603,"message":"..."}') for user in (
-            '"perhaps"', *(f'"accept", "content": {content}' for content in (
-                '{}', '{"n": "x"}', '{"n": 1, "s": ["x"]}', '{"n": 1, "s": {}}')))])
-        plays_rows(self, r"""
-== A modern server gets this answer for this input of the user  MUST modern client offers
-! wire.elicit = lambda params: {"action": %s}
-! got = client.call_tool("x")
-> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x"}}
-< {"jsonrpc":"2.0","id":"$a","result":{"resultType":"input_required","inputRequests":{"form":{
-   "method":"elicitation/create","params":{"message":"?",
-   "requestedSchema":{"type":"object",%s}}}}}}
-> {"jsonrpc":"2.0","id":"$b","method":"tools/call",
-   "params":{"name":"x","inputResponses":{"form":%s}}}
-< {"jsonrpc":"2.0","id":"$b","result":{"content":[]}}
-= got["content"] == []
-""", [(*row, result[len('"result":'):]) for *row, result in rows])
+             '"action":"accept","content":{}'))),
+            *((user, user, three, '"error":{"code":-32603,"message":"..."}') for user in (
+                '"perhaps"', *(f'"accept", "content": {content}' for content in (
+                    '{}', '{"n": "x"}', '{"n": 1, "s": ["x"]}', '{"n": 1, "s": {}}'))))])
 
 
 def interrupted(job: Callable[[], Any], at: int) -> int:
