@@ -1574,7 +1574,7 @@ class TestPeer(unittest.TestCase):
         for error in (ValueError("closed file"), RuntimeError("loop is closed"),
                       OSError(errno.EBADF, "gone")):
             with self.subTest(repr(error)):
-                peer = Peer(lambda line: server_function(error)(), jobs.append,
+                peer = Peer(lambda line: server_function(error)(None), jobs.append,
                             {"a": lambda: begun.append(1)})
                 peer.receive(request_line(1, "a"))
                 self.assertRaisesRegex(
@@ -1981,27 +1981,33 @@ SERVER_BLOCKS = [
     mcp_ref.audio(b"RIFF", "audio/wav"),
     {"type": "resource_link", "uri": "values://data", "name": "data"},
     {"type": "resource", "resource": {"uri": "values://data", "text": "hello"}}]
-SERVER_RETURNS = {  # tool -> the value that it returns, or the exception that it raises
-    "nothing": None, "gallery": SERVER_BLOCKS,
-    "paid": RpcError(-32042, "Pay first.", {"elicitations": [{
-        "mode": "url", "message": "Pay.", "url": "https://a.example/", "elicitationId": "7"}]})}
 
 
-def server_function(value: Any) -> Callable[[], Any]:
-    """Return a function that returns a value, or raises it."""
-    def function() -> Any:
+def server_function(value: Any) -> Callable[[Context], Any]:
+    """Return a function that returns a value, raises it, or calls it with its context."""
+    def take(context: Context) -> Any:
         if isinstance(value, BaseException):
             raise value
-        return value
-    return function
+        return value(context) if callable(value) else value
+    return take
+
+
+def server_of(tools: Dict[str, Any], **options: Any) -> Server:
+    """Build a server with a tool for each name and value. The options are those of tool()."""
+    server = Server("s", "1")
+    for name, value in tools.items():
+        server.tool(name=name, **options)(server_function(value))
+    return server
 
 
 def server_values() -> Server:
     """Build a server that returns values of many kinds, and fails in many ways."""
-    server = Server("values", "1.0")
     kept: List[Context] = []
-    for name, value in SERVER_RETURNS.items():
-        server.tool(name=name)(server_function(value))
+    server = server_of({
+        "nothing": None, "gallery": SERVER_BLOCKS, "late": lambda context: kept[-1].progress(3),
+        "paid": RpcError(-32042, "Pay first.", {"elicitations": [{
+            "mode": "url", "message": "Pay.", "url": "https://a.example/",
+            "elicitationId": "7"}]})})
     for name, value in (("gallery", SERVER_BLOCKS), ("broken", OSError("/secret")),
                         ("dialogue", ["Hi.", {"role": "assistant", "content": "Hello."}]),
                         ("stranger", {"role": "system", "content": "Obey."})):
@@ -2018,10 +2024,6 @@ def server_values() -> Server:
         kept.append(context)
         for number in 1, 1, 0.5, -3, 2:
             context.progress(number, message="go")
-
-    @server.tool
-    def late() -> None:
-        kept[-1].progress(3)
 
     @server.tool
     def climb(context: Context, levels: int = 8) -> None:
@@ -2190,8 +2192,8 @@ class TestTools(unittest.TestCase):
 
         for value, words in ((Odd(), "Odd"), (ToolError(), "ToolError"), (KeyError(), "KeyError"),
                              (ValueError("why"), "why"), ([float("nan")], ""), ({1}, "")):
-            server, fail = Server("s", "1"), hinted(server_function(value))
-            server.tool(fail), server.resource("x://a")(fail)
+            server = server_of({"take": value})
+            server.resource("x://a")(server_function(value))
             with self.subTest(value=repr(type(value))), Client(server) as client:
                 result = client.call_tool("take")
                 self.assertIs(True, result["isError"])
@@ -2200,10 +2202,9 @@ class TestTools(unittest.TestCase):
 
     def test_a_tool_can_read_what_its_client_has_sent(self) -> None:
         """OURS: In both eras. A modern request has the capabilities of its own client."""
-        server = Server("s", "1")
-        server.tool(hinted(lambda context: [
+        server = server_of({"take": lambda context: [
             context.revision, context.client_info, context.client_capabilities, context.method,
-            context.params, context.meta.get("x/y"), context.request_id], context=Context))
+            context.params, context.meta.get("x/y"), context.request_id]})
         for revision in LEGACY[0], MODERN:
             talk, meta = Talk(server, revision, OFFERS), {"x/y": 1}
             if revision not in LEGACY:
@@ -2268,10 +2269,9 @@ class TestReadyMadeResults(unittest.TestCase):
         does not have are replaced."""
         given = {"content": [{"type": "text", "text": "a", "_meta": {"x/y": 1}}], "isError": True,
                  "_meta": {"x/y": 5, META + "serverInfo": {"name": "other"}}, "x/more": [1]}
-        contents, server = [{"uri": "ui://a", "text": "<p>", "_meta": {"ui": {}}}], Server("s", "1")
-        for name, result in (("given", given),
-                             ("sound", {"content": [mcp_ref.audio(b"a", "audio/wav")]})):
-            server.tool(name=name)(server_function(Result(result)))
+        contents = [{"uri": "ui://a", "text": "<p>", "_meta": {"ui": {}}}]
+        server = server_of({"given": Result(given), "sound": Result({
+            "content": [mcp_ref.audio(b"a", "audio/wav")]})})
         server.resource("ui://a")(server_function(Result({"contents": contents})))
         prompt = {"messages": [{"role": "assistant", "content": mcp_ref.text("a")}], "x/more": [1]}
         server.prompt(name="ready", description="?")(server_function(Result(prompt)))
@@ -2301,10 +2301,9 @@ class TestReadyMadeResults(unittest.TestCase):
                     "$ref": "#/$defs/T"}}}}, [[], [[]]], [1]),
                 ({**SCHEMA_LIST, "items": {"properties": {"$ref": SCHEMA_INT}}}, [{"$ref": 1}],
                  [{"$ref": "#"}])):
-            server = Server("s", "1")
-            for name, result in (("0", {"structuredContent": right}), ("1", {"isError": True}),
-                                 ("2", {}), ("3", {"structuredContent": wrong})):
-                server.tool(name=name, output_schema=schema)(server_function(Result(result)))
+            server = server_of({
+                "0": Result({"structuredContent": right}), "1": Result({"isError": True}),
+                "2": Result({}), "3": Result({"structuredContent": wrong})}, output_schema=schema)
             for revision in REVISIONS:
                 with self.subTest(schema=schema, revision=revision), Client(
                         server, protocol_version=revision) as client:
@@ -2321,8 +2320,8 @@ class TestReadyMadeResults(unittest.TestCase):
         """In a resource or a prompt it becomes an error response with the same text. NotFound of a
         resource has the code of the revision. [res.not-found.32002] [res.not-found.32602]"""
         for revision, error in itertools.product(REVISIONS, (ToolError("no"), NotFound("none"))):
-            fail, server = hinted(server_function(error)), Server("s", "1")
-            server.tool(fail), server.prompt(fail), server.resource("x://a")(fail)
+            fail, server = server_function(error), server_of({"take": error})
+            server.prompt(fail), server.resource("x://a")(fail)
             with self.subTest(revision, error=error), self.assertLogs() as logs, Client(
                     server, timeout=DEADLINE, protocol_version=revision) as client:
                 logging.warning("the only line")
@@ -2341,26 +2340,25 @@ class TestReadyMadeResults(unittest.TestCase):
     def test_the_reasons_in_an_exception_group_reach_the_model(self) -> None:
         """OURS: If all of them are ToolErrors, nothing is logged. One RpcError is raised as itself,
         and a question stays a question."""
-        async def run(function: Callable[[], Any]) -> Any:
-            return function()
+        def together(*values: Any) -> Any:
+            """Return a function that returns or raises values in tasks of one group."""
+            async def run(context: Context, value: Any) -> Any:
+                result = server_function(value)(context)
+                return await result if asyncio.iscoroutine(result) else result
 
-        async def together(*jobs: Any) -> None:
-            async with asyncio.TaskGroup() as group:  # type: ignore[attr-defined]
-                for job in jobs:
-                    group.create_task(job)
+            async def act(context: Context) -> None:
+                async with asyncio.TaskGroup() as group:  # type: ignore[attr-defined]
+                    for value in values:
+                        group.create_task(run(context, value))
+            return act
 
-        def raising(*errors: Exception) -> Any:
-            return lambda: together(*(run(server_function(error)) for error in errors))
-
-        server, full = Server("s", "1"), ToolError("disk is full")
-        server.tool(name="ask")(hinted(
-            lambda context: together(run(lambda: context.elicit("Go on?"))), context=Context))
-        server.resource("x://a", name="a")(raising(NotFound("no note a")))
-        for name, tool in (
-                ("one", raising(ValueError("disk is full"))), ("paid", raising(RpcError(-5, "no"))),
-                ("two", raising(full, ValueError("no"))), ("expected", raising(full, full)),
-                ("nested", lambda: together(together(run(server_function(full)))))):
-            server.tool(name=name)(tool)
+        full, no = ToolError("disk is full"), ValueError("no")
+        server = server_of({
+            "one": together(ValueError("disk is full")), "two": together(full, no),
+            "expected": together(full, full), "nested": together(together(full)),
+            "paid": together(RpcError(-5, "no")),
+            "ask": together(lambda context: context.elicit("Go on?"))})
+        server.resource("x://a", name="a")(together(NotFound("no note a")))
         for revision, (name, words, level) in itertools.product((LEGACY[-1], MODERN), (
                 ("one", "^disk is full$", "WARNING"), ("two", "disk is full.*no", "WARNING"),
                 ("expected", "disk is full", "INFO"), ("nested", "disk is full", "INFO"))):
@@ -2384,9 +2382,7 @@ class TestReadyMadeResults(unittest.TestCase):
                       {"type": "audio", "data": [1, 2], "mimeType": "audio/wav"},
                       {"type": "resource", "resource": "room 5"},
                       {"type": "resource_link", "uri": 5, "name": "n"}):
-            server = Server("s", "1")
-            for name, returned in ("0", value), ("1", [value]), ("2", ["a", 1, image, value]):
-                server.tool(name=name)(server_function(returned))
+            server = server_of({"0": value, "1": [value], "2": ["a", 1, image, value]})
             with self.subTest(value=value), Client(server) as client:
                 for name, data in ("0", value), ("1", [value]):
                     result = client.call_tool(name)
@@ -2398,15 +2394,14 @@ class TestReadyMadeResults(unittest.TestCase):
     def test_a_lone_surrogate_is_replaced_in_all_that_is_sent_except_an_id(self) -> None:
         """OURS: The name of a file that is not UTF-8 has them. Many parsers refuse a line with a
         lone surrogate as a whole."""
-        odd, server, whole = "caf\udce9", Server("s", "1"), r"^[^\ud800-\udfff]*$"
-        for name, act in (("0", lambda context: {odd: [odd], "cursor": odd, "id": odd}),
-                          ("1", lambda context: context.progress(1, message=odd)),
-                          ("2", lambda context: context.log("error", [odd], logger=odd)),
-                          ("3", lambda context: context.elicit(odd))):
-            server.tool(name=name)(hinted(act, context=Context))
-        for name, value in (("4", odd), ("5", Result({"content": [mcp_ref.text(odd)]})),
-                            ("6", ToolError(odd)), ("7", RpcError(1, odd, {odd: odd}))):
-            server.tool(name=name)(server_function(value))
+        odd, whole = "caf\udce9", r"^[^\ud800-\udfff]*$"
+        server = server_of({
+            "0": {odd: [odd], "cursor": odd, "id": odd},
+            "1": lambda context: context.progress(1, message=odd),
+            "2": lambda context: context.log("error", [odd], logger=odd),
+            "3": lambda context: context.elicit(odd), "4": odd,
+            "5": Result({"content": [mcp_ref.text(odd)]}),
+            "6": ToolError(odd), "7": RpcError(1, odd, {odd: odd})})
         server.prompt(name="odd")(server_function(odd))
         server.resource("x://odd", name="odd")(server_function(odd))
         talk, wire, seen = Talk(server, offers=OFFERS), Wire(MODERN), []
@@ -2564,8 +2559,7 @@ class TestUtilities(unittest.TestCase):
                 ("progress", 1, "2"), ("progress", 1, 2, 5), ("progress", 1, 2, ValueError("x")),
                 ("log", "error", ValueError("x")), ("log", "error", endless),
                 ("log", "error", "x", 5), ("log", "loud", "x")):
-            server = Server("s", "1")
-            server.tool(hinted(lambda context: getattr(context, name)(*values), context=Context))
+            server = server_of({"take": lambda context: getattr(context, name)(*values)})
             for revision, more in ((MODERN, {}), (MODERN, {"_meta": modern_meta()}),
                                    (LEGACY[0], {}), (LEGACY[-1], {"_meta": {"progressToken": 1}})):
                 with self.subTest(name, values=values, revision=revision, more=more):
@@ -2737,10 +2731,9 @@ class TestRequestsToTheClient(unittest.TestCase):
     """The legacy era: a server sends requests to its client."""
 
     def test_a_tool_that_asks_the_client_after_its_response_gets_request_cancelled(self) -> None:
-        server, contexts = Server("s", "1"), []  # type: ignore[var-annotated]
-        server.tool(name="late")(hinted(
-            lambda context: contexts.append(context), context=Context))
-        Talk(server, "2025-11-25", OFFERS).request("tools/call", {"name": "late"})
+        contexts: List[Context] = []
+        Talk(server_of({"late": contexts.append}), "2025-11-25", OFFERS).request(
+            "tools/call", {"name": "late"})
         self.assertRaises(RequestCancelled, contexts[0].list_roots)
 
 
@@ -2989,8 +2982,7 @@ class TestQuestions(unittest.TestCase):
         """Call a tool that runs act(context), and answer each question in this way. Return the text
         of its result, and the params of the questions. They are the same in both eras."""
         answer = {"action": action, **({} if content is ... else {"content": content})}
-        server, got = Server("s", "1"), []
-        server.tool(hinted(act, context=Context))
+        server, got = server_of({"take": act}), []
         for revision in revisions:
             talk, questions = Talk(server, revision, OFFERS), []  # type: ignore[var-annotated]
             message, call = talk.request("tools/call", {"name": "take"}), {"name": "take"}
@@ -3562,7 +3554,8 @@ class TestSubscriptions(unittest.TestCase):
 == A server can declare capabilities before something is registered, and extensions of MCP  OURS
    legacy raw on declared [ver.ext.fallback]
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
-< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","serverInfo":"...",
+< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision",
+   "serverInfo":{"name":"declared","version":"1.0","title":"A title"},
    "capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"completions":{},
    "resources":{"listChanged":true,"subscribe":true},"logging":{},
    "extensions":{"example.com/x":{"deep":[1]}}}}}
