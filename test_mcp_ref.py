@@ -60,7 +60,6 @@ sections of mcp_ref.py.
 """
 from __future__ import annotations
 
-import asyncio
 import atexit
 import concurrent.futures
 import contextlib
@@ -2338,27 +2337,23 @@ class TestReadyMadeResults(unittest.TestCase):
 
     @unittest.skipUnless(sys.version_info >= (3, 11), "Python has task groups since 3.11")
     def test_the_reasons_in_an_exception_group_reach_the_model(self) -> None:
-        """OURS: If all of them are ToolErrors, nothing is logged. One RpcError is raised as itself,
-        and a question stays a question."""
-        def together(*values: Any) -> Any:
-            """Return a function that returns or raises values in tasks of one group."""
-            async def run(context: Context, value: Any) -> Any:
-                result = server_function(value)(context)
-                return await result if asyncio.iscoroutine(result) else result
+        """OURS: If all of them are ToolErrors, nothing is logged. An RpcError stays an error of the
+        call, and a question stays a question."""
+        def group(*errors: BaseException) -> Any:
+            return BaseExceptionGroup("of tasks", errors)  # noqa: F821  # type: ignore[name-defined]
 
-            async def act(context: Context) -> None:
-                async with asyncio.TaskGroup() as group:  # type: ignore[attr-defined]
-                    for value in values:
-                        group.create_task(run(context, value))
-            return act
+        def ask(context: Context) -> None:
+            try:
+                context.elicit("Go on?")
+            except BaseException as error:
+                raise group(error) from None
 
-        full, no = ToolError("disk is full"), ValueError("no")
+        full = ToolError("disk is full")
         server = server_of({
-            "one": together(ValueError("disk is full")), "two": together(full, no),
-            "expected": together(full, full), "nested": together(together(full)),
-            "paid": together(RpcError(-5, "no")),
-            "ask": together(lambda context: context.elicit("Go on?"))})
-        server.resource("x://a", name="a")(together(NotFound("no note a")))
+            "one": group(ValueError("disk is full")), "two": group(full, ValueError("no")),
+            "expected": group(full, full), "nested": group(group(full)),
+            "paid": group(RpcError(-5, "no"), full), "ask": ask})
+        server.resource("x://a", name="a")(server_function(group(NotFound("no note a"))))
         for revision, (name, words, level) in itertools.product((LEGACY[-1], MODERN), (
                 ("one", "^disk is full$", "WARNING"), ("two", "disk is full.*no", "WARNING"),
                 ("expected", "disk is full", "INFO"), ("nested", "disk is full", "INFO"))):
@@ -2370,7 +2365,9 @@ class TestReadyMadeResults(unittest.TestCase):
                 self.assertEqual(level, logs.records[-1].levelname)
             talk.say("tools/call", {"name": "paid"}, id=2)
             talk.say("resources/read", {"uri": "x://a"}, id=3)
-            self.assertEqual(["no", "no note a"], [one["error"]["message"] for one in talk.run()])
+            paid, missing = [one["error"] for one in talk.run()]
+            self.assertEqual((-5, "no note a"), (paid["code"], missing["message"]))
+            self.assertNotEqual(-32603, missing["code"])
             self.assertRegex(str(talk.request("tools/call", {"name": "ask"})), "Go on?")
 
     def test_a_dict_is_a_content_block_only_if_its_members_have_the_right_types(self) -> None:
