@@ -1094,6 +1094,13 @@ DEADLINE = {DEADLINE}
 fixture_server().run(0.1)"""]
 
 
+def run_python(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[bytes]":
+    """Run Python, which can import the module, until its end."""
+    return subprocess.run([*PYTHON, *arguments], **{
+        "input": b"", "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": PROCESS_ENV,
+        "timeout": DEADLINE, **options})
+
+
 class ProcessCase(unittest.TestCase):
     """The base of tests that start processes."""
 
@@ -1197,14 +1204,15 @@ def exists(pid: int) -> bool:
 
 
 class ProcessChild(Process):
-    """A process with PROCESS_SERVER and an open session, or with another main part.
+    """A process with PROCESS_SERVER, perhaps with another main part, and with an open session.
 
     The stdout of the process goes through a second process, which is called the relay. Tests stop
     and kill the relay where a real client would be stopped or killed.
     """
 
     def __init__(self, options: str = "", before: str = "", main: str = "",
-                 drain: float = 2 * DEADLINE) -> None:
+                 drain: float = 2 * DEADLINE, stderr: int = subprocess.PIPE,
+                 opens: bool = True) -> None:
         gate, end = os.pipe()
         gate_options, gate_code = inherited(gate)
         script = "\n".join((PROCESS_SERVER.replace("OPTIONS", options), f"GATE = {gate_code}",
@@ -1213,7 +1221,7 @@ class ProcessChild(Process):
                                       stdout=subprocess.PIPE)
         self.child = subprocess.Popen(
             [*PYTHON, "-c", script], stdin=subprocess.PIPE, stdout=self.relay.stdin, bufsize=0,
-            stderr=subprocess.PIPE, env=PROCESS_ENV, **gate_options)
+            stderr=stderr, env=PROCESS_ENV, **gate_options)
         assert self.relay.stdin and self.child.stdin
         self.relay.stdin.close(), os.close(gate)
         self.stdin, self.gate = self.child.stdin, open(end, "wb", 0)
@@ -1221,14 +1229,14 @@ class ProcessChild(Process):
         self.lines, self.errors = queue.Queue(), queue.Queue()  # type: ignore[var-annotated]
         for pipe in (self.relay.stdout, self.lines), (self.child.stderr, self.errors):
             threading.Thread(target=self.pour, args=pipe, daemon=True).start()
-        if not main:
+        if opens:
             self.send(*OPENING)
             self.until("hello")
 
     def pour(self, stream: Any, lines: Any) -> None:
-        """Put the lines of a stream into a queue, and None at its end."""
-        with stream:
-            for line in stream:
+        """Put the lines of a stream, if there is one, into a queue, and None at its end."""
+        with stream or contextlib.nullcontext([]) as pipe:
+            for line in pipe:
                 lines.put(line.rstrip(b"\n"))
         lines.put(None)
 
@@ -3764,9 +3772,7 @@ finally:
 
         def check(workers: int, code: str, number: int) -> None:
             child = self.start(f"workers={workers}", main=main,
-                               before=PROCESS_SELF_SIGNAL.format(number=number) * WINDOWS)
-            child.send(*OPENING)
-            child.until("hello")
+                               before=PROCESS_SELF_SIGNAL.format(number=int(number)) * WINDOWS)
             if code:
                 child.run(code)
             if code and not workers:
@@ -3777,9 +3783,11 @@ finally:
             self.assertNotRegex(child.said, "Traceback|begun")
             self.assertRegex(child.said, "(?s)finally\n.*atexit\n")
 
-        # On Windows, a signal interrupts a lock on the main thread only since Python 3.14.
+        # Windows has SIGBREAK, for Ctrl-Break and when the console is closed. There, a signal
+        # interrupts a lock on the main thread only since Python 3.14.
+        numbers = {signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGBREAK", signal.SIGTERM)}
         self.beside(check, [(f"{case}", *case) for case in itertools.product(
-            (64, 0), ("", PROCESS_STUCK), (signal.SIGTERM, signal.SIGINT))
+            (64, 0), ("", PROCESS_STUCK), numbers)
             if not WINDOWS or sys.version_info >= (3, 14) or case[:2] != (0, PROCESS_STUCK)])
 
     @unittest.skipIf(WINDOWS and sys.version_info < (3, 14),
@@ -3789,8 +3797,6 @@ finally:
         def check(main: str, code: str = "") -> None:
             child = self.start("workers=0", main=main,
                                before=PROCESS_SELF_SIGNAL.format(number=15) * WINDOWS)
-            child.send(*OPENING)
-            child.until("hello")
             if code:
                 child.run(code)
             self.signal(child, signal.SIGTERM)
@@ -3845,7 +3851,7 @@ def once():
 """
         once, other = ["hello", 1, 1], "server = Server('', '', workers=0)\nserver.tool(execute)\n"
         for code, ids in ("once(), once(), once()", 3 * once), (other + "once()", once):
-            child = self.start(main=host + code)
+            child = self.start(main=host + code, opens=False)
             got = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
             self.assertEqual((ids, 0), (got, child.wait_for_end()))
 
@@ -3900,29 +3906,12 @@ class TestFaults(ProcessCase):
         suspend(child.relay, True)
         for n in range(2):  # the first result is being written, the second one waits
             child.run(PROCESS_HERE + "out = 'x' * (1 << 21)", f"large {n}")
-        pings = [request_line(1)] * 50
-        taken: "queue.Queue[int]" = queue.Queue()
-        enough = threading.Event()
-
-        def flood() -> None:
-            while not enough.is_set():
-                child.send(*pings)
-                taken.put(len(pings))
-
-        writer = threading.Thread(target=flood, daemon=True)
-        writer.start()
-        count = 0
-        with contextlib.suppress(queue.Empty):
-            while count < 1 << 19:
-                count += taken.get(timeout=0.5)
-        enough.set()
-        # The capacity of the pipe, and one read.
-        self.assertLess(count * len(pings[0]), 1 << 19)
+        # These lines exceed the capacity of the pipe and one read.
+        sent = later(child.send, *[request_line(1)] * 5000, request_line("last"))
+        self.assertRaises(concurrent.futures.TimeoutError, sent.result, 0.5)
         suspend(child.relay, False)
-        writer.join(DEADLINE)
-        child.send(request_line("last"))
-        count += taken.qsize() * len(pings)
-        ids = [child.until(1, "large 0", "large 1", "last")["id"] for _ in range(count + 3)]
+        sent.result(DEADLINE)
+        ids = [child.until(1, "large 0", "large 1", "last")["id"] for _ in range(5003)]
         self.assertEqual(["large 0", "large 1", "last"], sorted({*ids} - {1}))
         self.assertEqual("last", ids[-1])
 
@@ -3965,17 +3954,6 @@ class TestFaults(ProcessCase):
 
         self.beside(check, [(f"workers={workers}", workers) for workers in (64, 0)])
 
-    def process(self, options: str, stderr: int) -> Process:
-        """Start PROCESS_SERVER with this descriptor as its stderr, and open a session."""
-        end = Process([*PYTHON, "-c", PROCESS_SERVER.replace("OPTIONS", options) + """
-server.method("own/fail")(lambda: 1 / 0)
-server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
-        self.addCleanup(end.close)
-        for line in OPENING:
-            end.give(line)
-        self.assertIn(b"hello", end.take(DEADLINE) or b"")
-        return end
-
     @unittest.skipIf(WINDOWS, "a pipe that does not block")
     def test_a_host_that_never_reads_stderr_gets_all_responses(self) -> None:
         """OURS: A failure is logged after its response is written. Without workers, the server
@@ -3986,11 +3964,11 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
                               request_line(3))
         for options, *lines in (("", tool, method, ping), ("", method, tool, ping),
                                 ("workers=0", tool), ("workers=0", ping, method)):
-            end = self.process(options, stderr)
+            child = self.start(options, before="server.method('own/fail')(lambda: 1 / 0)",
+                               stderr=stderr)
             for line in lines:
-                end.give(line)
-                got = end.take(DEADLINE / 2) or b"{}"
-                self.assertEqual(json.loads(line)["id"], json.loads(got).get("id"))
+                child.send(line)
+                child.until(json.loads(line)["id"])
         os.close(reader)  # from now on, what is logged is lost
         self.assertIsInstance(filler.exception(DEADLINE), OSError)
         os.close(stderr)
@@ -4001,11 +3979,9 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
         os.close(reader)
         full = os.open("/dev/full", os.O_WRONLY) if os.path.exists("/dev/full") else stderr
         for one in stderr, full:
-            end = self.process("", one)
-            end.give(process_run(1, "print('printed'), os.system('echo child')"))
-            self.assertIn(b'"id":1', (end.take(DEADLINE) or b"").replace(b" ", b""))
-            self.assertEqual(0, end.close())
-            self.assertIsNone(end.take(0.1))
+            child = self.start(stderr=one)
+            child.send(process_run(1, "print('printed'), os.system('echo child')"))
+            self.assertEqual({1}, {*child.end()})
         os.close(stderr), full != stderr and os.close(full)
 
     def test_a_server_uses_no_cpu_while_it_waits(self) -> None:
@@ -4037,11 +4013,10 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
         child.end()
 
     def test_a_server_whose_input_cannot_be_read_ends(self) -> None:
-        with open(os.devnull, "wb") as only_written:
-            done = subprocess.run(
-                [sys.executable, "-c", "from mcp_ref import Server\nServer('s', '1').run()"],
-                stdin=only_written, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": HERE}, timeout=DEADLINE)
+        source, sink = os.pipe()
+        done = run_python("-c", "from mcp_ref import Server\nServer('s', '1').run()",
+                          input=None, stdin=sink)  # which can only be written
+        os.close(source), os.close(sink)
         self.assertEqual((0, b"", b""), (done.returncode, done.stdout, done.stderr))
 
     def test_the_stdout_of_a_server_may_be_a_file(self) -> None:
@@ -4050,9 +4025,7 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
                    "lambda: print('said') or {})\nserver.run()\nprint('end')")
         lines = b"\n".join([*OPENING, request_line(1, "x/print")])
         with tempfile.TemporaryFile() as file:
-            done = subprocess.run(
-                [sys.executable, "-c", program], input=lines, stdout=file, stderr=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": HERE}, timeout=DEADLINE)
+            done = run_python("-c", program, input=lines, stdout=file)
             file.seek(0)
             *_, response, end = file.read().split(b"\n")[:-1]
         self.assertEqual((0, b"said"), (done.returncode, done.stderr.strip()))
@@ -5491,14 +5464,14 @@ class TestClientProcess(unittest.TestCase):
     def test_a_server_process_has_the_given_env_and_cwd_and_its_clients_stderr(self) -> None:
         """SHOULD NOT: Output on stderr does not count as a failure. [stdio.stderr-not-error] A
         client that was not closed does not delay the end of its process."""
-        done = subprocess.run([sys.executable, "-c", f"""
+        done = run_python("-c", f"""
 from mcp_ref import Client
 client = Client([{sys.executable!r}, "-I", "-S", "-c", {CLIENT_SCRIPT!r}, {os.devnull!r}],
                 env={{"K": "v"}}, cwd={os.path.abspath(os.sep)!r},
                 protocol_version="2025-11-25").connect()
 code = "os.write(2, b'x' * 99999); answer(at=[os.getcwd(), os.environ['K'], 'PATH' in os.environ])"
 print(*client.call_tool(code)["at"])
-"""], env={**os.environ, "PYTHONPATH": HERE}, capture_output=True, timeout=DEADLINE)
+""")
         self.assertEqual((0, f"{os.path.abspath(os.sep)} v False", b"x" * 99999),
                          (done.returncode, done.stdout.decode().strip(), done.stderr))
 
@@ -5522,12 +5495,11 @@ print(*client.call_tool(code)["at"])
 class TestTheFileItself(unittest.TestCase):
     """mcp_ref.py can be imported, renamed, cut and run, and its docstring is correct."""
 
-    def python(self, *arguments: str, cwd: Optional[str] = None) -> str:
-        """Run Python, and return its stdout. Its stderr has to be empty."""
-        done = subprocess.run([*PYTHON, *arguments], cwd=cwd, input="", timeout=DEADLINE,
-                              env=PROCESS_ENV, universal_newlines=True, stdout=-1, stderr=-1)
-        self.assertEqual((0, ""), (done.returncode, done.stderr))
-        return str(done.stdout)
+    def python(self, *arguments: str, cwd: Optional[str] = None) -> List[str]:
+        """Run Python, and return the lines of its stdout. Its stderr has to be empty."""
+        done = run_python(*arguments, cwd=cwd)
+        self.assertEqual((0, b""), (done.returncode, done.stderr))
+        return done.stdout.decode().splitlines()
 
     def test_the_demo_server_behaves_as_in_the_conversation_on_the_title_page(self) -> None:
         """The file runs the demo server when it is started as a program."""
@@ -5549,7 +5521,7 @@ class TestTheFileItself(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(os.path.join(folder, "own"))
             shutil.copy(FILE_PATH, os.path.join(folder, "own", "renamed.py"))
-            self.assertEqual("own.renamed []\n3\n", self.python("-c", """
+            self.assertEqual(["own.renamed []", "3"], self.python("-c", """
 import logging
 from own import renamed
 class Seen(logging.Handler):
@@ -5583,7 +5555,7 @@ print(result["content"][0]["text"])  # the log is complete when the client is cl
             self.assertEqual(0, end.close())
 
     def test_an_import_has_no_side_effect(self) -> None:
-        self.assertEqual("True []\n", self.python("-W", "error", "-c", """
+        self.assertEqual(["True []"], self.python("-W", "error", "-c", """
 import logging, os, signal, sys, threading
 def facts():
     return [sys.stdin, sys.stdout, sys.stderr, sys.excepthook, threading.excepthook, os.getcwd(),
@@ -5595,8 +5567,7 @@ import mcp_ref
 print(facts() == before, logging.getLogger("mcp_ref").handlers)"""))
 
     def test_arguments_get_a_usage_text_and_the_status_2(self) -> None:
-        done = subprocess.run([*PYTHON, FILE_PATH, "inspect"], input=b"", timeout=DEADLINE,
-                              env=PROCESS_ENV, capture_output=True)
+        done = run_python(FILE_PATH, "inspect")
         self.assertEqual((2, b""), (done.returncode, done.stdout))
         self.assertRegex(done.stderr, b"(?i)usage")
 
@@ -5645,8 +5616,7 @@ class TestWindows(ProcessCase):
         """There, a pipe has the encoding cp1252. After run(), stdout is as strict as before."""
         child = self.start(before="sys.stdout.reconfigure(encoding='cp1252', errors='strict')",
                            main="server.run()\nos.write(2, sys.stdout.errors.encode())")
-        child.send(*OPENING, process_run(1, "print('\u2713', flush=True)"))
-        self.assertEqual("done", text_of(child.until(1)["result"]))
+        self.assertEqual("done", child.out("print('\u2713', flush=True)"))
         child.end()
         self.assertEqual(["\\u2713", "strict"], child.said.split())
 
@@ -5694,17 +5664,6 @@ class TestWindows(ProcessCase):
                 self.assertLess(time.monotonic() - began, DEADLINE / 2)
             gate.set()  # interrupt() returns
         self.assertTrue(cancelled.acquire(timeout=DEADLINE) and cancelled.acquire(timeout=DEADLINE))
-
-    @unittest.skipUnless(hasattr(signal, "SIGBREAK"), "needs SIGBREAK")
-    def test_sigbreak_ends_a_server_as_sigterm_does(self) -> None:
-        """It arrives for Ctrl-Break, and when the console is closed."""
-        number = getattr(signal, "SIGBREAK", 0)
-        child = self.start(before=PROCESS_SELF_SIGNAL.format(number=int(number)),
-                           main="try: server.run()\nfinally: os.write(2, b'finally')")
-        child.send(*OPENING)
-        child.until("hello")
-        child.gate.write(b".")
-        self.assertEqual((128 + number, "finally"), (child.wait_for_end(), child.said.strip()))
 
     @unittest.skipUnless(WINDOWS, "only Windows needs SYSTEMROOT")
     def test_a_server_process_gets_systemroot_whatever_its_env_is(self) -> None:
