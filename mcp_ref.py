@@ -115,7 +115,6 @@ import binascii
 import collections
 import contextvars
 import enum
-import io
 import itertools
 import json
 import operator
@@ -138,8 +137,6 @@ from typing import (Any, Callable, Iterable, Iterator, NamedTuple, Protocol, Seq
 __version__: str = "5.0.0"  # needs Python 3.9 or newer
 
 F = TypeVar("F", bound=Callable[..., Any])  # a function of the author
-K = TypeVar("K")
-V = TypeVar("V")
 Json = dict[str, Any]
 
 
@@ -326,35 +323,23 @@ def encode(message: Any) -> bytes:
     """Return a message, or a list of messages, as one line of ASCII without newline.
 
     Half of a surrogate pair, as in a file name that is not UTF-8, becomes "?", because
-    many parsers refuse the whole line. An id, and what params repeat of the other side,
-    does not change. Raises TypeError, ValueError or RecursionError if the message holds
-    something that JSON cannot express, such as a set, NaN, or a list that contains
-    itself.
+    many parsers refuse the whole line. An id does not change. Raises TypeError,
+    ValueError or RecursionError if the message holds something that JSON cannot
+    express, such as a set, NaN, or a list that contains itself.
     """
     line = "".join(_json_pieces(message, 0))
     if "\\ud" in line:  # half of a pair, or a whole one
-        line = "".join(_json_pieces(without_halves(message, ("id",)), 0))
+        line = HALF_OF_PAIR.sub(lambda found: found[1] or "?", line)
     return line.encode("ascii")
 
 
-# Members of params that repeat what the other side has sent.
-ECHOED = ("requestId", "progressToken", "cursor", "requestState")
-
-
-def without_halves(value: Any, kept: Sequence[str] = ()) -> Any:
-    """Replace each half of a surrogate pair, except in the members that are kept."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, (list, tuple)):
-        return [without_halves(item, kept) for item in value]
-    if not isinstance(value, dict):
-        return value
-    copy = {}
-    for name, item in value.items():
-        if name not in kept:
-            item = without_halves(item, ECHOED if name == "params" else ())
-        copy[without_halves(name)] = item
-    return copy
+# Half of a surrogate pair in JSON text. The group has what is to be kept: an escaped
+# backslash, a whole pair, the id of the message, and the first member of its params if
+# that repeats what the other side has sent.
+HALF_OF_PAIR = re.compile(
+    r"(\\\\|\\ud[89ab]..\\ud[c-f]..|(?:^{\"jsonrpc\":\"2.0\",\"id\"|\"params\":{"
+    r"\"(?:cursor|requestState|progressToken|requestId)\"):\"(?:[^\"\\]|\\.)*\")"
+    r"|\\ud[89a-f]..")
 
 
 def present(**members: Any) -> Json:
@@ -2300,7 +2285,7 @@ class Registration(NamedTuple):
     pattern: re.Pattern[str] | None = None  # of a template: the URIs that it matches
 
 
-def extended(table: dict[K, V], key: K, value: V) -> dict[K, V]:
+def extended(table: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
     """Return a table with one more entry. ValueError: the key is registered already."""
     if key in table:
         raise ValueError(f"{key!r} is registered already; use another name")
@@ -2347,15 +2332,6 @@ class Server:
         self.sessions: set[ServerSession] = set()  # those that are not closed
         for capability in capabilities:
             self._offer(capability)
-
-    @typing.overload
-    def tool(self, function: F) -> F: ...
-    @typing.overload
-    def tool(self, function: None = None, *, name: str | None = None,
-             title: str | None = None, description: str | None = None,
-             input_schema: Json | None = None, output_schema: Json | None = None,
-             annotations: Json | None = None, icons: list[Json] | None = None,
-             meta: Json | None = None) -> Callable[[F], F]: ...
 
     def tool(self, function: Code | None = None, *,
              name: str | None = None, title: str | None = None,
@@ -2414,14 +2390,6 @@ class Server:
             return function
 
         return register
-
-    @typing.overload
-    def prompt(self, function: F) -> F: ...
-    @typing.overload
-    def prompt(self, function: None = None, *, name: str | None = None,
-               title: str | None = None, description: str | None = None,
-               icons: list[Json] | None = None,
-               meta: Json | None = None) -> Callable[[F], F]: ...
 
     def prompt(self, function: Code | None = None, *,
                name: str | None = None, title: str | None = None,
@@ -2872,16 +2840,13 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
     except BaseException:  # after a signal it is Interrupted, or what a lock made of it
         if not signals:
             raise
-    finally:
-        if signals:  # the handlers stay, as something may hang from here on, too
-            finish(peer, LAST_WORDS)
-            replaced.clear()
-        for number, handler in replaced.items():
-            signal.signal(number, handler)
-        if peer.writer.is_done() and not peer.unanswered():
-            streams.restore()  # otherwise, print() could damage a line
-    if signals:
+    if signals:  # the handlers stay, as something may hang from here on, too
+        finish(peer, LAST_WORDS)
         raise SystemExit(128 + signals[0])
+    for number, handler in replaced.items():
+        signal.signal(number, handler)
+    if peer.writer.is_done() and not peer.unanswered():
+        streams.restore()  # otherwise, print() could damage a line
 
 
 def replace_handlers(signals: list[int], replaced: dict[int, Any]) -> None:
@@ -2930,7 +2895,6 @@ class StandardStreams:
         null = os.open(os.devnull, os.O_RDWR)
         while null <= 2:
             null = os.open(os.devnull, os.O_RDWR)
-        self._is_taken = True
         self._process = os.getpid()
         self.stdin = os.dup(0)
         # On Windows, dup2() waits while a thread reads the descriptor that it copies.
@@ -2941,48 +2905,33 @@ class StandardStreams:
 
             msvcrt.setmode(self.stdin, os.O_BINARY)
             msvcrt.setmode(self._stdout, os.O_BINARY)
-        self._null = null
         os.dup2(null, 0)
-        self._flush_to(2)
-        # Text that stderr cannot express must not fail a tool that prints it.
-        self._errors = getattr(sys.stdout, "errors", None)
-        self._set_errors("backslashreplace")
+        os.close(null)
         os.dup2(2, 1)
+        self._print_stream = sys.stdout
+        self._flush()
+        sys.stdout = sys.stderr  # which writes any text, whatever its encoding
 
-    def _flush_to(self, target: int) -> None:
-        """Connect descriptor 1 with a target, and write what print() still holds."""
+    def _flush(self) -> None:
+        """Write to stderr what the stream of print() still holds."""
         try:
-            os.dup2(target, 1)
-            print(end="", flush=True)  # sys.stdout may be None
-        except (OSError, ValueError):  # of stderr; or a tool has closed stdout
+            print(end="", flush=True, file=self._print_stream)
+        except (OSError, ValueError):  # of stderr; or a tool has closed the stream
             pass
 
-    def _set_errors(self, errors: str | None) -> None:
-        """Say what print() does with text that stdout cannot express. Python looks at
-        the position in the file, if the real stdout is one, so connect that again."""
-        os.dup2(self._stdout, 1)
-        stdout = sys.stdout  # a tool may have replaced or closed it
-        if isinstance(stdout, io.TextIOWrapper) and not stdout.closed:
-            stdout.reconfigure(errors=errors)
-
     def send(self, line: bytes) -> None:
-        """Write a line to the real stdout, until restore()."""
+        """Write a line to the real stdout."""
         if os.getpid() != self._process:
             raise OSError("a process that a tool has forked cannot answer")
-        if self._is_taken:
-            write_line(self._stdout, line)
+        write_line(self._stdout, line)
 
     def restore(self) -> None:
-        """Give both back. Text that print() still holds goes to stderr, or is dropped
-        if stderr takes no more."""
-        self._flush_to(2)
-        self._flush_to(self._null)
-        os.close(self._null)
+        """Give both back. The copies stay open, as threads may still use them."""
+        self._flush()
         os.dup2(self._unread_stdin, 0)
         os.close(self._unread_stdin)
-        self._set_errors(self._errors)
-        self._is_taken = False
-        os.close(self._stdout)  # stdin stays open, as a thread may still be reading it
+        os.dup2(self._stdout, 1)
+        sys.stdout = self._print_stream
 
 
 # --- Schemas: JSON Schema, dialect 2020-12 --------------------------------------------
@@ -3426,9 +3375,6 @@ def describe(hint: Any, where: str, scope: Json | None = None) -> tuple[Json, Ca
     """Return the schema of a hint, and the function that casts its values. TypeError
     means that JSON cannot express the hint; it begins with `where`. `scope` has the
     global names of the function that has the hint."""
-    for name in ("__supertype__", "__value__"):  # of NewType, and of `type X = ...`
-        if hasattr(hint, name):
-            return describe(getattr(hint, name), where, scope)
     args = typing.get_args(hint)
     origin = typing.get_origin(hint) or hint
     if hint is Any:
@@ -3502,13 +3448,11 @@ def describe_dataclass(hint: Any, where: str, scope: Json | None,
     for name, field in fields.items():
         if field.default is not dataclasses.MISSING:
             defaults[name] = field.default
-        elif field.init and field.default_factory is dataclasses.MISSING:
+        elif field.default_factory is dataclasses.MISSING:
             required.append(name)
     schema, cast = describe_object(
         {name: hints[name] for name in fields}, defaults, where, required, scope)
-    # A field with init=False is computed by the class itself.
-    return schema, lambda value: hint(**{
-        name: item for name, item in cast(value).items() if fields[name].init})
+    return schema, lambda value: hint(**cast(value))
 
 
 def describe_choices(values: Sequence[Any]) -> Json:
@@ -3638,9 +3582,6 @@ def signature_of(function: Any, where: str, may_take_all: bool) -> Signature:
     while hasattr(function, "__wrapped__"):  # set by functools.wraps()
         function = function.__wrapped__
         is_method = is_method or hasattr(function, "__self__")
-    if not hasattr(function, "__code__") and not isinstance(function, type):
-        function = getattr(function, "__call__", function)  # of an object
-        is_method = True
     code = getattr(function, "__code__", None)
     # The flags 4 and 8 mean *args and **kwargs; 32 and 512 mean a generator.
     takes_all = code is not None and code.co_flags & 8 != 0
@@ -4072,8 +4013,8 @@ class Client:
                 key: self.answers.answer_within(deadline, one, session.row)
                 for key, one in requests.items()}
             pending = session.request(method, {
-                **params, "inputResponses": responses,
-                **present(requestState=result.get("requestState"))})
+                **present(requestState=result.get("requestState")),
+                **params, "inputResponses": responses})
 
     def _list(self, method: str) -> list[Json]:
         """Return the items of all pages. ValueError: the list has no end."""
@@ -4366,13 +4307,7 @@ def agree(session: ClientSession, wanted: Revision | None, timeout: float,
         except (RequestTimeout, ValueError):
             if wanted is not None:
                 raise
-    try:
-        session.initialize(wanted or NEWEST_LEGACY, timeout)
-    except RpcError as error:  # of a modern server that was too slow for the probe
-        row = newest_common(error, MODERN_VERSIONS)
-        if row is None or wanted is not None:
-            raise
-        session.discover(row, timeout)
+    session.initialize(wanted or NEWEST_LEGACY, timeout)
 
 
 def newest_common(error: RpcError, versions: list[str]) -> Revision | None:
