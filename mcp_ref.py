@@ -691,17 +691,15 @@ class LineWriter:
     """The lines that leave a connection, in order.
 
     One thread at a time writes them, and other threads leave their lines to it. So if
-    the other side does not read, only the thread that writes is held up.
-    would_block(line) tells whether writing a line may have to wait for the other side.
-    If may_block is false, the threads that call flush() do not wait for that.
-    on_error(send, error) is called if writing has failed.
+    the other side does not read, only the thread that writes is held up. If
+    would_block(line) is true, a new thread writes the line. on_error(send, error) is
+    called if writing has failed.
     """
 
     def __init__(self, lock: threading.RLock, trace: Trace | None,
                  on_error: Callable[[Send, Exception], Any],
-                 would_block: Callable[[bytes], bool], may_block: bool) -> None:
+                 would_block: Callable[[Any], bool]) -> None:
         self._would_block = would_block
-        self._may_block = may_block
         self._trace = trace
         self._on_error = on_error
         self._lock = lock  # that of the peer; it guards all that follows
@@ -715,12 +713,15 @@ class LineWriter:
             self._lines.append((send, line))
             self.waiting += len(line or b"")
 
-    def flush(self, may_block: bool | None = None) -> None:
+    def flush_soon(self) -> None:
+        """Write the lines that wait on a new thread, as the other side may not read."""
+        if not self.is_done():
+            spawn_or_run(partial(self.flush, may_block=True))
+
+    def flush(self, may_block: bool = False) -> None:
         """Write the lines that wait. If another thread is writing already, it writes
-        these lines as well. If may_block is false (None: as for this writer), a new
-        thread writes from the first line on that may block."""
-        if may_block is None:
-            may_block = self._may_block
+        these lines as well. If would_block() is true for a line, and may_block is
+        false, a new thread writes from there on."""
         is_writer = False
         try:
             while True:
@@ -735,7 +736,7 @@ class LineWriter:
                         is_writer = True
                         self._writer = threading.get_ident()
                     send, line = self._lines[0]
-                    if not may_block and self._would_block(line or b""):
+                    if not may_block and self._would_block(line):
                         break
                     self._lines.popleft()
                     self.waiting -= len(line or b"")
@@ -750,7 +751,7 @@ class LineWriter:
                 with self._lock:
                     if self._writer == threading.get_ident():
                         self._writer = None
-        spawn_or_run(partial(self.flush, may_block=True))
+        self.flush_soon()
 
     def is_done(self) -> bool:
         with self._lock:
@@ -834,6 +835,7 @@ class Peer:
     `bounds` limits what the other side can use up. `ids` yields the ids for the
     requests that this side sends. `trace` is called with ("<", line) for a line that
     has arrived, and with (">", line) for one that is written. It must not raise.
+    `would_block`: see LineWriter.
 
     The transport calls receive(line) for each line, one line at a time, and close() at
     the end; or take() and run(), as stdio does. MCP's own peers are subclasses.
@@ -845,8 +847,7 @@ class Peer:
                  methods: dict[str, Code] | None = None,
                  bounds: Bounds = Bounds(), ids: Iterator[int] | None = None,
                  trace: Trace | None = None,
-                 would_block: Callable[[bytes], bool] = lambda line: True,
-                 may_block: bool = True) -> None:
+                 would_block: Callable[[Any], bool] = lambda line: False) -> None:
         self.bounds = bounds
         self.trace = trace
         self.closed: Exception | None = None  # why no request can be sent any more
@@ -855,8 +856,7 @@ class Peer:
         self._methods = methods or {}
         self._ids = ids or itertools.count(1)
         self._lock = threading.RLock()  # guards all that follows
-        self.writer = LineWriter(
-            self._lock, trace, self._on_write_error, would_block, may_block)
+        self.writer = LineWriter(self._lock, trace, self._on_write_error, would_block)
         self._reply = Reply(send)
         self._incoming: dict[str | int, IncomingRequest] = {}  # without a response yet
         self._pending: dict[str | int, PendingRequest] = {}  # without a response yet
@@ -1270,7 +1270,7 @@ class ServerSession(McpPeer):
         # With workers=0, jobs run on the main thread, where a signal could cut a line.
         # So another thread writes.
         super().__init__(send, start, bounds=server.bounds, trace=server.trace,
-                         may_block=server.workers > 0)
+                         would_block=lambda line: server.workers == 0)
         self.server = server
         self.state = NEW
         # Facts that the client has sent about itself in the handshake, under the names
@@ -1385,7 +1385,7 @@ class ServerSession(McpPeer):
                 if wish is True or (wish and uri in map(normal_uri, wish)):
                     meta = {META_SUBSCRIPTION: request.request_id}
                     self.put_notification(method, {"_meta": meta, **params}, request)
-        self.writer.flush(may_block=False)
+        self.writer.flush_soon()
 
     def close(self, why: Exception | None = None) -> None:
         """End the session. Requests that were received can still be answered.
@@ -4143,8 +4143,8 @@ class ClientSession(McpPeer):
 
         super().__init__(
             send_while_open, ids=client.ids, bounds=client.bounds, trace=client.trace,
-            would_block=getattr(transport, "would_block", lambda line: True),
-            may_block=False)  # a server that does not read must not hold up a caller
+            # A server that does not read must not hold up a caller.
+            would_block=getattr(transport, "would_block", lambda line: True))
         self.introduction: Json = {}  # what the server says about itself
         self._client = client
         # The reading thread must not call the user's functions: one that uses the
