@@ -851,7 +851,6 @@ class Peer:
         self.bounds = bounds
         self.trace = trace
         self.closed: Exception | None = None  # why no request can be sent any more
-        self.line_size = 0  # bytes of the message that is being taken in
         self._start = start
         self._methods = methods or {}
         self._ids = ids or itertools.count(1)
@@ -885,14 +884,12 @@ class Peer:
         try:
             if self.trace is not None:
                 self.trace("<", line)
-            self.line_size = len(line)
             message = decode(line, self.bounds)
             if type(message) is not list:
                 return self._take_message(message, reply)
             if not self.row.batches or not 0 < len(message) <= self.bounds.batch:
                 raise RpcError(INVALID_REQUEST, "Invalid request: this batch is empty, "
                                "too large, or not allowed here")
-            self.line_size //= len(message)
             batch = BatchReply(reply, len(message))
             for one in message:
                 request = self._take_message(one, batch)
@@ -1934,22 +1931,15 @@ class Context:
     def _check_input(self, method: str, params: Json) -> None:
         """Raise an exception if the revision does not have an input, or if the client
         does not offer it."""
+        check_input(method, params, self.row)
         needs = INPUT_METHODS[method]
-        check_shape(params, needs.params, f"{method}: params")
         offer = self._client_meta().get(META_CAPABILITIES, {}).get(needs.capability)
         # The parts of the capability that are needed. includeContext may be "none".
         needed = [part for member, part in needs.parts.items()
                   if params.get(member, "none") != "none"
                   and member not in self.row.free_params]
         if method == "elicitation/create":
-            mode = params.get("mode", "form")
-            form = params.get("requestedSchema", {})
-            examine(form, "requestedSchema")
-            used = [mode, *("list" for field in form.get("properties", {}).values()
-                            if field["type"] == "array")]
-            if not set(used) <= set(self.row.elicitation):
-                raise ValueError(f"{self.revision} has no elicitation of {used[-1]}")
-            needed = [mode]
+            needed = [params.get("mode", "form")]
             if isinstance(offer, dict) and "url" not in offer:
                 offer = {"form": {}}  # an offer without a mode means form
         if isinstance(offer, dict) and all(part in offer for part in needed):
@@ -1960,6 +1950,24 @@ class Context:
             raise RuntimeError(reason)  # legacy revisions have no code for this
         raise RpcError(MISSING_CAPABILITY, reason, {"requiredCapabilities": {
             needs.capability: {part: {} for part in needed}}})
+
+
+def check_input(method: str, params: Any, row: Revision,
+                is_trusted: bool = True) -> None:
+    """Raise ValueError or NotImplementedError if the params of a request for input do
+    not have the form that the method and the revision demand. A client accepts a field
+    that is a list in any revision."""
+    check_shape(params, INPUT_METHODS[method].params, f"{method}: params")
+    if method == "elicitation/create":
+        form = params.get("requestedSchema", shape())
+        examine(form, "requestedSchema", is_trusted=is_trusted)
+        used = {params.get("mode", "form")}
+        if is_trusted and any(field["type"] == "array"
+                              for field in form["properties"].values()):
+            used.add("list")
+        missing = used.difference(row.elicitation)
+        if missing:
+            raise ValueError(f"{row.version} has no elicitation of {missing}")
 
 
 def input_fault(method: str, params: Json, result: Any,
@@ -4070,19 +4078,14 @@ class Answers:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")
         given: Any = {} if params is None else params
         try:
-            check_shape(given, INPUT_METHODS[method].params, "params")
-            form = given.get("requestedSchema", shape())
-            examine(form, "params.requestedSchema", is_trusted=False)
-            mode = given.get("mode", "form")
-            if method == "elicitation/create" and mode not in row.elicitation:
-                raise ValueError(f"params.mode: {mode} is not in this revision")
+            check_input(method, given, row, is_trusted=False)
             if "tools" in given or "toolChoice" in given:  # only sampling has these
                 raise ValueError("params: sampling.tools is not offered")
         except (ValueError, NotImplementedError) as error:
             raise RpcError(INVALID_PARAMS, str(error)) from None
         result = self._handlers[method](given)
         if method == "elicitation/create" and isinstance(result, dict):
-            result = filled_in(form, mode, result)
+            result = filled_in(given, result)
         fault = input_fault(method, given, result, is_trusted=False)
         if fault is not None:
             raise ValueError(f"the handler of {method} returned {result!r:.60}: "
@@ -4113,16 +4116,16 @@ class Answers:
         return dict(outcomes[0])
 
 
-def filled_in(form: Json, mode: str, result: Json) -> Json:
+def filled_in(params: Json, result: Json) -> Json:
     """Return the result of an elicitation, with only the fields of the form. A field
     that the user has left out gets its default. [2025-11-25 client/elicitation]"""
     filled = {"action": result.get("action")}
-    if filled["action"] == "accept" and mode == "form":
+    if filled["action"] == "accept" and params.get("mode") != "url":
         given = result.get("content") or {}
+        fields = params.get("requestedSchema", shape())["properties"]
         filled["content"] = {
             name: given.get(name, field.get("default"))
-            for name, field in form["properties"].items()
-            if name in given or "default" in field}
+            for name, field in fields.items() if name in given or "default" in field}
     return filled
 
 
@@ -4151,11 +4154,13 @@ class ClientSession(McpPeer):
         # client waits for a response, and then no thread would read that response. One
         # other thread calls them, in order.
         self._callbacks = Pool(1)
+        self._line_size = 0  # bytes of the line that is being taken in
         self._waiting = 0  # bytes of the notifications that wait for a callback
         self._caller: int | None = None  # the thread that is running a callback
         self.listeners: dict[int, tuple[Code | None, Deadline]] = {}  # by token
 
     def receive(self, line: bytes, send: Send | None = None) -> None:
+        self._line_size = len(line)
         if self.closed is None:  # after that, nothing of the server is heard
             super().receive(line, send)
 
@@ -4260,12 +4265,12 @@ class ClientSession(McpPeer):
         with self._lock:
             is_full = self._waiting > self.bounds.callbacks
             if not is_full:
-                self._waiting += self.line_size
+                self._waiting += self._line_size
         if is_full:
             self.complain("the callbacks are too slow; a notification was dropped")
         else:
             self._callbacks.start(partial(
-                self._call_back, partial(callback, *args), self.line_size))
+                self._call_back, partial(callback, *args), self._line_size))
 
     def _call_back(self, callback: Job, size: int) -> None:
         self._caller = threading.get_ident()
@@ -4380,8 +4385,8 @@ class InProcess:
         return False
 
     def send(self, line: bytes) -> None:
-        if self._session is not None:
-            self._session.receive(line)
+        session: Any = self._session
+        session.receive(line)
 
     def close(self) -> None:
         if self._session is not None:
@@ -4489,7 +4494,7 @@ class ChildProcess:
     def _report(self, process: Any, on_close: OnClose) -> None:
         """Close the connection, because the process no longer talks. If it is just
         ending, wait for its exit status, which helps more."""
-        how = "has closed its stdin or stdout"
+        how = "has closed its stdout"
         if self._has_ended(process):
             how = f"ended with status {process.returncode}"
         if self.stderr is None:
