@@ -708,10 +708,9 @@ class LineWriter:
         self._writer: int | None = None  # the thread that is writing
 
     def put(self, send: Send, line: bytes | None) -> None:
-        """Add a line. A call of flush() has to follow, after the lock is released."""
-        with self._lock:
-            self._lines.append((send, line))
-            self.waiting += len(line or b"")
+        """Add a line. The caller holds the lock, and calls flush() afterwards."""
+        self._lines.append((send, line))
+        self.waiting += len(line or b"")
 
     def flush_soon(self) -> None:
         """Write the lines that wait on a new thread, as the other side may not read."""
@@ -773,7 +772,8 @@ class Reply:
         self._ends = ends
 
     def answer(self, writer: LineWriter, response: bytes | None) -> None:
-        """Send the answer to one message: its response, or None if it gets none."""
+        """Queue the answer to one message: its response, or None if it gets none. The
+        caller holds the lock of the peer."""
         if response is not None:
             writer.put(self.send, response)
         if self._ends:
@@ -786,17 +786,14 @@ class BatchReply(Reply):
     def __init__(self, reply: Reply, messages: int) -> None:
         super().__init__(reply.send)
         self._reply = reply
-        self._lock = threading.Lock()  # guards the two below
         self._missing = messages  # those without an answer so far
         self._responses: list[bytes] = []
 
     def answer(self, writer: LineWriter, response: bytes | None) -> None:
-        with self._lock:
-            self._missing -= 1
-            if response is not None:
-                self._responses.append(response)
-            is_complete = self._missing == 0
-        if is_complete:
+        self._missing -= 1
+        if response is not None:
+            self._responses.append(response)
+        if self._missing == 0:
             batch = b"[" + b",".join(self._responses) + b"]"
             self._reply.answer(writer, batch if self._responses else None)
 
@@ -919,7 +916,8 @@ class Peer:
             except BaseException as error:  # SystemExit as well
                 self.complain("the notification %.80r failed", message["method"],
                               error=error)
-        reply.answer(self.writer, None)
+        with self._lock:
+            reply.answer(self.writer, None)
         return None
 
     def _take_request(self, message: Json, reply: Reply) -> IncomingRequest | None:
@@ -1024,8 +1022,9 @@ class Peer:
 
     def refuse(self, message: Any, error: RpcError, reply: Reply) -> None:
         """Answer a line or a message that is not valid."""
-        reply.answer(self.writer, response_line(
-            readable_id(message), error, self.row.null_id))
+        line = response_line(readable_id(message), error, self.row.null_id)
+        with self._lock:
+            reply.answer(self.writer, line)
 
     def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
         """Tell the other side that this side has given up a request. Plain JSON-RPC has
@@ -2345,7 +2344,7 @@ class Server:
              name: str | None = None, title: str | None = None,
              description: str | None = None, input_schema: Json | None = None,
              output_schema: Json | None = None, annotations: Json | None = None,
-             icons: list[Json] | None = None, meta: Json | None = None) -> Any:
+             icons: list[Json] | None = None, meta: Json | None = None) -> Code:
         """Make a function a tool: @server.tool, or with options.
 
         The hints of its parameters become the input schema, and cast the arguments. If
@@ -2402,7 +2401,7 @@ class Server:
     def prompt(self, function: Code | None = None, *,
                name: str | None = None, title: str | None = None,
                description: str | None = None, icons: list[Json] | None = None,
-               meta: Json | None = None) -> Any:
+               meta: Json | None = None) -> Code:
         """Make a function a prompt. Its parameters are strings.
 
         It returns a str, a content block, a message {"role", "content"}, or a list of
@@ -2599,9 +2598,6 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
     while True:
         try:
             chunk = os.read(fd, 65536)  # what a pipe holds on Linux
-        except BlockingIOError:  # another process, often node, has made it non-blocking
-            wait_until_ready(fd, writes=False)
-            continue
         except OSError:  # a terminal that hung up, or a connection that was reset
             chunk = b""
         if not chunk:
@@ -2622,24 +2618,10 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
 
 def write_line(fd: int, line: bytes) -> None:
     """Write a line and its newline, in as many pieces as the descriptor takes."""
-    rest: Any = line + b"\n"
-    while rest:
-        try:
-            written = os.write(fd, rest)
-        except BlockingIOError:
-            wait_until_ready(fd, writes=True)
-            continue
-        if written == len(rest):  # the usual case
-            return
-        rest = memoryview(rest)[written:]
-
-
-def wait_until_ready(fd: int, writes: bool) -> None:
-    """Wait until a non-blocking descriptor can be read or written."""
-    if sys.platform != "win32":  # there, pipes are in blocking mode
-        poll = select.poll()  # select() refuses descriptors above 1023
-        poll.register(fd, select.POLLOUT if writes else select.POLLIN)
-        poll.poll()
+    data = line + b"\n"
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, memoryview(data)[written:])
 
 
 class Pool:
@@ -2908,11 +2890,13 @@ class StandardStreams:
         # On Windows, dup2() waits while a thread reads the descriptor that it copies.
         self._unread_stdin = os.dup(0)
         self._stdout = os.dup(1)
-        if sys.platform == "win32":
-            import msvcrt
+        for fd in (self.stdin, self._stdout):
+            if sys.platform == "win32":
+                import msvcrt
 
-            msvcrt.setmode(self.stdin, os.O_BINARY)
-            msvcrt.setmode(self._stdout, os.O_BINARY)
+                msvcrt.setmode(fd, os.O_BINARY)
+            else:  # another process, often node, may have made it non-blocking
+                os.set_blocking(fd, True)
         os.dup2(null, 0)
         os.close(null)
         os.dup2(2, 1)
@@ -2975,12 +2959,13 @@ class Schema:
 
     def fault_in(self, value: Any, name: str) -> str | None:
         """Return what is wrong with a value, or None. `name` stands for it there."""
-        fits = type(value) in self._types
         if type(value) is dict and self._members is not None:
             fits = self._required <= value.keys()
             for member, item in value.items():
                 if type(item) not in self._members.get(member, self._others):
                     fits = False
+        else:
+            fits = type(value) in self._types
         return None if fits else fault_in(value, self.schema, name)
 
 
@@ -4235,7 +4220,8 @@ class ClientSession(McpPeer):
         if readable_id(message) is not None and not self.row.modern:
             super().refuse(message, error, reply)
         else:
-            reply.answer(self.writer, None)
+            with self._lock:
+                reply.answer(self.writer, None)
 
     def handle_notification(self, method: str, params: Params) -> None:
         super().handle_notification(method, params)
