@@ -3963,8 +3963,9 @@ class TestFaults(ProcessCase):
         full = os.open("/dev/full", os.O_WRONLY) if os.path.exists("/dev/full") else stderr
         for one in stderr, full:
             child = self.start(stderr=one)
-            child.send(process_run(1, "print('printed'), os.system('echo child')"))
-            self.assertEqual({1}, {*child.end()})
+            child.out("print('printed'), os.system('echo child')")
+            child.stdin.close()
+            self.assertIsNone(child.take(DEADLINE))
         os.close(stderr), full != stderr and os.close(full)
 
     def test_a_server_uses_no_cpu_while_it_waits(self) -> None:
@@ -3981,10 +3982,8 @@ class TestFaults(ProcessCase):
 
     @unittest.skipIf(WINDOWS, "pipes of Windows have to be in blocking mode")
     def test_the_descriptors_of_a_server_may_be_non_blocking(self) -> None:
-        """A line that does not fit into the pipe arrives completely, in both directions. Another
-        process that shares the descriptors may make them non-blocking at any time."""
-        child = self.start(before="shared = os.dup(0), os.dup(1)")
-        child.out("out = [os.set_blocking(one, False) for one in shared]")
+        """A line that does not fit into the pipe arrives completely, in both directions."""
+        child = self.start(before="os.set_blocking(0, False), os.set_blocking(1, False)")
         child.send(process_run(1, f"out = {'x' * 300_000!r}"))
         self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
         suspend(child.relay, True)
@@ -4208,15 +4207,6 @@ class SchemaPoint(Place):  # inherits x: int and y: int = 0
     tags: List[str] = dataclasses.field(default_factory=list)
 
 
-@dataclasses.dataclass
-class SchemaSquare:
-    side: int
-    area: int = dataclasses.field(init=False)
-
-    def __post_init__(self) -> None:
-        self.area = self.side ** 2
-
-
 SchemaOptions = TypedDict("SchemaOptions", {
     "deep": Annotated[bool, "how deep"], "at": SchemaPoint}, total=False)
 SchemaTotal = TypedDict("SchemaTotal", {"a": int, "b": "typing.NotRequired[int]"})
@@ -4240,8 +4230,6 @@ class SchemaSpot(TypedDict):
 class SchemaTool:
     async def method(self, a: int) -> Any:
         return [str(a), SchemaColor.RED]
-
-    __call__ = method
 
 
 def schema_object(properties: Any, *names: str) -> Any:
@@ -4279,15 +4267,9 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
     ("Annotated[int, 'size']", {**SCHEMA_INT, "description": "size"}, 1.0, 1),
     ("list[Annotated[int, {'minimum': 0}, 'size']]", {"type": "array", "items": {
         **SCHEMA_INT, "minimum": 0, "description": "size"}}, [1.0], [1]),
-    ("typing.NewType('Size', int)", SCHEMA_INT, 1.0, 1),
-    ("typing.NewType('Spot', SchemaPoint)", SCHEMA_POINT, SCHEMA_P, SCHEMA_Q),
-    *[("typing.TypeAliasType('Sizes', List[int])",  # as `type Sizes = List[int]`
-       {**SCHEMA_LIST, "items": SCHEMA_INT}, [1.0], [1])] * (sys.version_info >= (3, 12)),
     *[("int | None", SCHEMA_MAYBE, 2.0, 2)] * (sys.version_info >= (3, 10)),
     *[("SchemaTotal", schema_object({"a": SCHEMA_INT, "b": SCHEMA_INT}, "a"), {"a": 1.0}, {"a": 1})
       ] * (sys.version_info >= (3, 11)),
-    ("SchemaSquare", schema_object({"side": SCHEMA_INT, "area": SCHEMA_INT}, "side"),
-     {"side": 2, "area": 4}, SchemaSquare(2)),  # the class itself computes the area
     ("datetime.datetime", {**SCHEMA_STR, "format": "date-time"}, "2026-07-28T12:00:00",
      datetime.datetime(2026, 7, 28, 12)),
     # A cast that fails leaves the value to the next alternative.
@@ -4302,7 +4284,7 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
         ("pathlib.Path", os.path.join("a", "b"), pathlib.Path("a/b")))]]
 SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema, arguments, result)
     *[(why, fn, schema_object({"a": SCHEMA_INT}, "a"), {"a": 1.0}, ["1", "red"]) for why, fn in (
-        ("async method", SchemaTool().method), ("an object with __call__", SchemaTool()),
+        ("async method", SchemaTool().method),
         ("functools.wraps", functools.wraps(SchemaTool().method)(
             lambda *args, **more: SchemaTool().method(*args, **more))),
         ("lambda", hinted(lambda a: [str(a), "red"], a=int)))],
@@ -4548,20 +4530,6 @@ def take(it: Outer) -> Outer:
 < {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 = (wire.opened, wire.ended, client.protocol_version) == (2, 1, revision)
-
-== If a server that is too slow for the probe refuses initialize, and names a modern revision, the
-   client sends server/discover again  OURS 2025-11-25 raw client
-! client = wire.client = Client(wire, probe_timeout=0.05); client.connect()
-> {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$probe","...":0}}
-> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
-< {"jsonrpc":"2.0","id":"$hello","error":{"code":-32022,"message":"Unsupported protocol version",
-   "data":{"supported":["2026-07-28"],"requested":"2025-11-25"}}}
-> {"jsonrpc":"2.0","id":"$again","method":"server/discover","params":"..."}
-< {"jsonrpc":"2.0","id":"$again","result":{"resultType":"complete","ttlMs":0,"cacheScope":"private",
-   "supportedVersions":["2026-07-28"],"capabilities":{}}}
-= (client.protocol_version, wire.opened) == ("2026-07-28", 1)
-! client.close()
 
 == A client sends no other request while connect() is running  SHOULD legacy raw client
    [life.client-no-early-requests]
@@ -5590,12 +5558,12 @@ class TestWindows(ProcessCase):
     """A server and a client are not disturbed by the peculiarities of Windows."""
 
     def test_print_of_text_that_the_encoding_of_stdout_lacks_does_not_fail(self) -> None:
-        """There, a pipe has the encoding cp1252. After run(), stdout is as strict as before."""
-        child = self.start(before="sys.stdout.reconfigure(encoding='cp1252', errors='strict')",
-                           main="server.run()\nos.write(2, sys.stdout.errors.encode())")
+        """There, a pipe has the encoding cp1252."""
+        child = self.start(before="sys.stdout.reconfigure(encoding='cp1252', errors='strict')\n"
+                           "sys.stderr.reconfigure(encoding='cp1252', errors='backslashreplace')")
         self.assertEqual("done", child.out("print('\u2713', flush=True)"))
         child.end()
-        self.assertEqual(["\\u2713", "strict"], child.said.split())
+        self.assertEqual(["\\u2713"], child.said.split())
 
     def test_control_c_ends_each_wait_of_a_client_at_once(self) -> None:
         """Before Python 3.14, it interrupts no lock on Windows. Open requests are cancelled."""
@@ -5618,8 +5586,9 @@ class TestWindows(ProcessCase):
             elif message["method"] == "notifications/cancelled":
                 cancelled.set()
             elif message["method"] == "tools/call":
+                params = {**message["params"]["_meta"], "progress": 1}
                 end.give(json.dumps({"jsonrpc": "2.0", "method": "notifications/progress",
-                                     "params": {**message["params"]["_meta"], "progress": 1}}).encode())
+                                     "params": params}).encode())
                 return {"content": []}
             else:
                 return {"resultType": "input_required", "inputRequests": {"a": {
