@@ -2902,7 +2902,8 @@ class StandardStreams:
         os.dup2(2, 1)
         self._print_stream = sys.stdout
         self._flush()
-        sys.stdout = sys.stderr  # which writes any text, whatever its encoding
+        # For print(). Text that stderr cannot express must not fail a tool.
+        sys.stdout = open(2, "w", 1, errors="backslashreplace", closefd=False)
 
     def _flush(self) -> None:
         """Write to stderr what the stream of print() still holds."""
