@@ -924,13 +924,12 @@ class Peer:
         request = IncomingRequest(message, reply)
         # Only this thread adds a request, so it does without the lock.
         known = self._incoming.setdefault(request.request_id, request)
-        count = len(self._incoming)
         if known is not request:
             self.refuse(message, RpcError(
                 INVALID_REQUEST, "Invalid request: the id is in use"), reply)
             return None
         try:  # whatever happens from here on, the request gets a response
-            if count > self.bounds.requests:
+            if len(self._incoming) > self.bounds.requests:
                 raise RpcError(TOO_MANY, "Too many requests in flight")
             if self.admit(request) is RUN:
                 return request
