@@ -1280,10 +1280,11 @@ class ServerSession(McpPeer):
         """Check revision, method, lifecycle and params, in this order. A request that
         may not come before the handshake names no revision, so it fails first.
 
-        The revision comes first, because it decides about all the others. A method that
-        does not exist is told before the lifecycle, because waiting does not help. All
-        this runs on the thread that reads, so the result of initialize holds for the
-        very next line. Only a request that runs code of the author needs a job.
+        The revision comes first, because it decides about all the others. It stands in
+        params, so these have to be an object before. A method that does not exist is
+        told before the lifecycle, because waiting does not help. All this runs on the
+        thread that reads, so the result of initialize holds for the very next line.
+        Only a request that runs code of the author needs a job.
         """
         method = request.method
         params = object_in(request.params, "params")
