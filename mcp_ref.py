@@ -924,13 +924,12 @@ class Peer:
         request = IncomingRequest(message, reply)
         # Only this thread adds a request, so it does without the lock.
         known = self._incoming.setdefault(request.request_id, request)
-        count = len(self._incoming)
         if known is not request:
             self.refuse(message, RpcError(
                 INVALID_REQUEST, "Invalid request: the id is in use"), reply)
             return None
         try:  # whatever happens from here on, the request gets a response
-            if count > self.bounds.requests:
+            if len(self._incoming) > self.bounds.requests:
                 raise RpcError(TOO_MANY, "Too many requests in flight")
             if self.admit(request) is RUN:
                 return request
@@ -1281,10 +1280,11 @@ class ServerSession(McpPeer):
         """Check revision, method, lifecycle and params, in this order. A request that
         may not come before the handshake names no revision, so it fails first.
 
-        The revision comes first, because it decides about all the others. A method that
-        does not exist is told before the lifecycle, because waiting does not help. All
-        this runs on the thread that reads, so the result of initialize holds for the
-        very next line. Only a request that runs code of the author needs a job.
+        The revision comes first, because it decides about all the others. It stands in
+        params, so these have to be an object before. A method that does not exist is
+        told before the lifecycle, because waiting does not help. All this runs on the
+        thread that reads, so the result of initialize holds for the very next line.
+        Only a request that runs code of the author needs a job.
         """
         method = request.method
         params = object_in(request.params, "params")
@@ -2902,7 +2902,8 @@ class StandardStreams:
         os.dup2(2, 1)
         self._print_stream = sys.stdout
         self._flush()
-        sys.stdout = sys.stderr  # which writes any text, whatever its encoding
+        # For print(). Text that stderr cannot express must not fail a tool.
+        sys.stdout = open(2, "w", 1, errors="backslashreplace", closefd=False)
 
     def _flush(self) -> None:
         """Write to stderr what the stream of print() still holds."""

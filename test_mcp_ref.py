@@ -3898,7 +3898,7 @@ class TestFaults(ProcessCase):
                     (True, "raise MemoryError"), (True, "raise GeneratorExit"),
                     (True, "globals()['again'] = lambda: again()\nagain()"),
                     (False, "out = 'x' * (16 << 20)"), (False, "os.chdir('/')"),
-                    (False, "os.close(1)"), (False, "sys.stdout.close()"),
+                    (False, "os.close(1)"), (True, "sys.stdout.close(), 1 / 0"),
                     (False, "sys.stdout = sys.__stdout__ = None"),
                     (WINDOWS, "threading.stack_size(1 << 48)")):  # no thread can be started then
                 child.send(process_run(1, code), process_run(2, "out = 'x'"), request_line(3))
@@ -5511,11 +5511,10 @@ class TestWindows(ProcessCase):
 
     def test_print_of_text_that_the_encoding_of_stdout_lacks_does_not_fail(self) -> None:
         """There, a pipe has the encoding cp1252."""
-        child = self.start(before="sys.stdout.reconfigure(encoding='cp1252', errors='strict')\n"
-                           "sys.stderr.reconfigure(encoding='cp1252', errors='backslashreplace')")
+        child = self.start(before="sys.stdout.reconfigure(encoding='cp1252', errors='strict')")
         self.assertEqual("done", child.out("print('\u2713', flush=True)"))
         child.end()
-        self.assertEqual(["\\u2713"], child.said.split())
+        self.assertIn(*child.said.split(), ("\u2713", "\\u2713"))
 
     def test_control_c_ends_each_wait_of_a_client_at_once(self) -> None:
         """Before Python 3.14, it interrupts no lock on Windows. Open requests are cancelled."""
