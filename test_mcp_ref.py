@@ -643,12 +643,13 @@ class Wire:
 
     `heard` is a queue of the arguments of on_notification. If the client offers elicitation and
     sampling, it calls `elicit` and `sample`; a transcript may replace them. `welcome` is a result
-    of initialize or server/discover, which transcripts write as "$welcome". If `respond` is set,
-    the wire opens the session by itself, and calls respond(message) for all further messages. Its
-    value is the result for a request; None means that the request gets no response.
+    of initialize or server/discover, which transcripts write as "$welcome". With `respond`, the
+    wire opens the session by itself, and calls respond(message) for all further messages. Its value
+    is the result for a request; None means that the request gets no response.
     """
 
-    def __init__(self, revision: str, offers: bool = False, **options: Any) -> None:
+    def __init__(self, revision: str, offers: bool = False, respond: Any = None,
+                 **options: Any) -> None:
         self.lines: "queue.Queue[bytes]" = queue.Queue()
         self.heard: "queue.Queue[Any]" = queue.Queue()
         self.elicit, self.sample = fixture_elicit, fixture_sample
@@ -660,7 +661,7 @@ class Wire:
             "_meta": {META + "serverInfo": INFO}} if revision not in LEGACY else {
             "protocolVersion": revision, "capabilities": capabilities, "serverInfo": INFO}
         self.opened = self.ended = 0  # how many times
-        self.respond: Any = None
+        self.respond = respond
         self.on_line: Any = None
         self.on_close: Any = None
         offered = {"roots": ["file:///home/ada"], "on_elicit": lambda params: self.elicit(params),
@@ -1415,23 +1416,20 @@ class TestEnvelope(unittest.TestCase):
 
     def test_the_reply_function_of_receive_gets_all_responses_to_a_line_and_then_none(self) -> None:
         """None of these lines goes to send()."""
-        def short(message: Any) -> Any:
-            return list(map(short, message)) if isinstance(message, list) else {
-                name: value["code"] if name == "error" else value
-                for name, value in message.items() if name != "jsonrpc"}
-
         sent: List[bytes] = []
         peer = Peer(sent.append, lambda job: job(), methods={"get": lambda: [1]})
         get, note = '{"jsonrpc":"2.0","id":1,"method":"get"}', '{"jsonrpc":"2.0","method":"get"}'
+        result = {"jsonrpc": "2.0", "id": 1, "result": [1]}
+        unparsed, invalid, empty = (
+            envelope_reply(reply, "") for reply in ((None, -32700), (1, -32600), (None, -32600)))
         for line, *wanted in (
-                (get, {"id": 1, "result": [1]}), (note,), ('{"jsonrpc":"2.0","id":1,"result":1}',),
-                ("{", {"id": None, "error": -32700}), ("[]", {"id": None, "error": -32600}),
-                ('{"jsonrpc":"2.0","id":1}', {"id": 1, "error": -32600}), (f"[{note}]",),
-                (f"[{get},{note},5]", [{"id": 1, "result": [1]}, {"id": None, "error": -32600}])):
+                (get, result), (note,), ('{"jsonrpc":"2.0","id":1,"result":1}',), ("{", unparsed),
+                ("[]", empty), ('{"jsonrpc":"2.0","id":1}', invalid), (f"[{note}]",),
+                (f"[{get},{note},5]", [result, empty])):
             got: List[Any] = []
             peer.receive(line.encode(), got.append)
             self.assertIsNone(got.pop(), line)
-            self.assertEqual(wanted, [short(json.loads(one)) for one in got], line)
+            self.assertIsNone(difference(wanted, [*map(json.loads, got)], {}), (line, got))
         self.assertEqual([], sent)
 
 
@@ -1568,20 +1566,20 @@ class TestPeer(unittest.TestCase):
     def test_only_a_response_with_the_id_of_a_request_ends_it(self) -> None:
         """In Python true equals 1, but it is not an id. A response with the right id and a fault is
         the last one that will come."""
-        error = '"error":{"code":5,"message":"no"}'
-        for rid in ("true", "3", "null", '"1"', "1.0", "[1]", "{}"):
-            with self.subTest(rid):
+        others = [f'"id":{rid},"error":{{"code":5,"message":"no"}}' for rid in (
+            "true", "3", "null", '"1"', "1.0", "[1]", "{}")]
+        faults = [f'"id":1,{fault}' for fault in (
+            '"error":"no"', '"result":{},"error":{}', '"error":{"code":"1"}')]
+        for response in others + faults:
+            with self.subTest(response):
                 peer = Peer(lambda line: None, lambda job: job())
                 first, _ = peer.request("a"), peer.request("b")
-                peer.receive(b'{"jsonrpc":"2.0","id":%s,%s}' % (rid.encode(), error.encode()))
-                peer.receive(b'{"jsonrpc":"2.0","id":%d,"result":"right"}' % first.id)
-                self.assertEqual("right", first.result(DEADLINE))
-        for fault in ('"error":"no"', '"result":{},"error":{}', '"error":{"code":"1"}'):
-            with self.subTest(fault):
-                peer = Peer(lambda line: None, lambda job: job())
-                pending = peer.request("a")
-                peer.receive(b'{"jsonrpc":"2.0","id":%d,%s}' % (pending.id, fault.encode()))
-                self.assertRaises(ValueError, pending.result, DEADLINE)
+                for rest in response, '"id":1,"result":"right"':
+                    peer.receive(f'{{"jsonrpc":"2.0",{rest}}}'.encode())
+                if response in others:
+                    self.assertEqual("right", first.result(DEADLINE))
+                else:
+                    self.assertRaises(ValueError, first.result, DEADLINE)
 
     def test_a_request_beyond_the_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
         """[base.error.own-codes-outside] The bound is Bounds.requests."""
@@ -3273,24 +3271,22 @@ class TestLists(unittest.TestCase):
         not object is wrapped. [tools.structured.absent-early]
         [tools.def.output-root-object]
         [life.operate.version-must] [life.operate.version-should]"""
-        for method, always, since_2025_03, since_2025_06 in (
-                ("tools", {"inputSchema"}, {"annotations"}, {"outputSchema"}),
-                ("prompts", {"arguments"}, set(), set()),
-                ("resources", {"uri", "mimeType"}, set(), set()),
-                ("resources/templates", {"uriTemplate", "mimeType"}, set(), set())):
-            bare, rows = {"name"} | always, []
-            full = bare | {"description"} | ({"annotations"} if "resource" in method else set())
-            for revision, new in zip(REVISIONS, (
-                    set(), since_2025_03, since_2025_06 | {"title", "_meta"}, {"icons"}, set())):
-                full, bare = full | new, bare | (since_2025_06 & new)
-                rows.append((method, revision, method, full, bare))
+        for method, required, others in (
+                ("tools", "name inputSchema outputSchema", "annotations"),
+                ("prompts", "name arguments", ""), ("resources", "name uri mimeType", "annotations"),
+                ("resources/templates", "name uriTemplate mimeType", "annotations")):
+            since = {"annotations": "2025-03-26" if method == "tools" else "", "icons": "2025-11-25",
+                     **dict.fromkeys(("title", "_meta", "outputSchema"), "2025-06-18")}
             plays_rows(self, r"""
 == The first entry has all members of the revision, and the second entry has the required members
    MUST %s on entries
 > {"jsonrpc":"2.0","id":1,"method":"%s/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"$kind":["$first","$second"]}}
 = set(first) == %s and set(second) == %s
-""", rows)
+""", [(method, revision, method, *(
+                {name for name in names.split() if since.get(name, "") <= revision}
+                for names in (f"{required} {others} description title _meta icons", required)))
+                for revision in REVISIONS])
 
     def test_a_modern_result_has_caching_hints_and_is_the_same_on_each_connection(self) -> None:
         """MUST: ttlMs is 0, and cacheScope is private. [cache.hints-present]
@@ -3548,56 +3544,49 @@ class TestRegistration(unittest.TestCase):
 
     def test_a_mistake_of_the_author_raises_at_its_line_with_place_name_and_value(self) -> None:
         """OURS: One sentence. A refused registration changes nothing. [tools.name.unique]
-        [roots.uri-file]
         [tools.def.input-root-object] [base.method.rpc-prefix] [res.custom-scheme]
-        [res.template.rfc6570]"""
+        [res.template.rfc6570] [roots.uri-file]"""
         def steps(a: int) -> Iterator[int]:
             yield a
 
-        def plain() -> str:
-            return ""
-
-        server, wrong = fixture_server(), {"type": "string"}
+        server, plain, wrong = fixture_server(), lambda: "", {"type": "string"}
         tool, resource, key = server.tool, server.resource, hinted(lambda key: key, key=str)
         client = Client(server, timeout=DEADLINE).connect()
         self.addCleanup(client.close)
         before = client.list_tools(), client.list_prompts(), client.list_resource_templates()
-        for words, kind, mistake in (
+        for words, kind, call, *arguments in (
                 # the ten mistakes that people make most often
-                ("take context", TypeError, lambda: tool(hinted(lambda context: context.meta))),
-                ("take it", TypeError, lambda: tool(hinted(lambda it: 0, it=List[set]))),
-                ("take self", TypeError, lambda: tool(hinted(lambda self, a: 0, a=int))),
-                ("generator", TypeError, lambda: tool(steps)),
-                ("partial", TypeError, lambda: tool(functools.partial(plain))),
-                *((f"take spot {words}", TypeError, lambda hint=hint: tool(
-                    hinted(lambda spot: 0, spot=hint))) for words, hint in (
-                    ("bytes", List[bytes]), ("set", set), ("int", Dict[int, str]))),
-                ("take Nobody", TypeError, lambda: tool(hinted(lambda spot: 0, spot="Nobody"))),
-                ("take a", TypeError, lambda: tool(hinted(lambda a={1}: 0))),
-                ("echo", ValueError, lambda: tool(name="echo")(plain)),
-                ("greet", ValueError, lambda: server.prompt(name="greet")(plain)),
-                ("fixture://text", ValueError, lambda: resource("fixture://text")(plain)),
-                ("x://{other} take key", (TypeError, ValueError),
-                 lambda: resource("x://{other}")(key)),
-                ("python x.py", TypeError, lambda: Client("python x.py")),
-                ("Server", TypeError, lambda: Client(Server)),
-                ("2999-01-01", ValueError, lambda: Client(["x"], protocol_version="2999-01-01")),
-                *(("roots uri", ValueError, lambda root=root: Client(["x"], roots=[root]))
-                  for root in ("/tmp", "https://a.example", {"name": "no uri"})),
-                ("connect()", ConnectionClosed, lambda: Client(server).list_tools()),
+                ("take context", TypeError, tool, hinted(lambda context: context.meta)),
+                ("take self", TypeError, tool, hinted(lambda self, a: 0, a=int)),
+                ("generator", TypeError, tool, steps),
+                ("partial", TypeError, tool, functools.partial(plain)),
+                *((f"take spot {words}", TypeError, tool, hinted(lambda spot: 0, spot=hint))
+                  for words, hint in (("bytes", List[bytes]), ("set", set), ("int", Dict[int, str]))),
+                ("take Nobody", TypeError, tool, hinted(lambda spot: 0, spot="Nobody")),
+                ("take a", TypeError, tool, hinted(lambda a={1}: 0)),
+                ("echo", ValueError, tool(name="echo"), plain),
+                ("greet", ValueError, server.prompt(name="greet"), plain),
+                ("fixture://text", ValueError, resource("fixture://text"), plain),
+                ("x://{other} take key", ValueError, resource("x://{other}"), key),
+                ("python x.py", TypeError, Client, "python x.py"),
+                ("Server", TypeError, Client, Server),
+                ("connect()", ConnectionClosed, Client(server).list_tools),
                 # and others
+                ("2999-01-01", ValueError, lambda: Client(["x"], protocol_version="2999-01-01")),
+                *(("roots uri", ValueError, lambda root: Client(["x"], roots=[root]), root)
+                  for root in ("/tmp", "https://a.example", {"name": "no uri"})),
                 ("tool", KeyError, lambda: Server("s", "1", capabilities=["tool"])),
-                ("object", ValueError, lambda: tool(name="new", input_schema=wrong)(plain)),
-                ("tools/list", ValueError, lambda: server.method("tools/list")(plain)),
-                ("rpc.own", ValueError, lambda: server.method("rpc.own")(plain)),
-                ("nobody", KeyError, lambda: server.remove_tool("nobody")),
-                ("nobody", KeyError, lambda: server.remove_prompt("nobody")),
-                ("x://{nobody}", KeyError, lambda: server.remove_resource("x://{nobody}")),
-                *((uri, ValueError, lambda uri=uri: resource(uri)(key)) for uri in (
+                ("object", ValueError, tool(name="new", input_schema=wrong), plain),
+                ("tools/list", ValueError, server.method("tools/list"), plain),
+                ("rpc.own", ValueError, server.method, "rpc.own"),
+                ("nobody", KeyError, server.remove_tool, "nobody"),
+                ("nobody", KeyError, server.remove_prompt, "nobody"),
+                ("x://{nobody}", KeyError, server.remove_resource, "x://{nobody}"),
+                *((uri, ValueError, resource, uri) for uri in (
                     "no scheme", "/etc/{key}", "x://{", "x://{key}}", "x://{+key}"))):
             with self.subTest(words):
                 with self.assertRaises(kind) as caught:
-                    mistake()
+                    call(*arguments)
                 said = str(caught.exception)
                 self.assertNotIn("\n", said)
                 for word in words.split():
@@ -3977,9 +3966,8 @@ class TestFaults(ProcessCase):
         self.assertEqual((0, b"", b""), (done.returncode, done.stdout, done.stderr))
 
     def test_the_other_side_cannot_forge_a_line_of_the_log(self) -> None:
-        wire = Wire(LEGACY[-1])
-        wire.respond = lambda message: {"tools": [
-            {"name": PROCESS_EVIL, "inputSchema": {}, "outputSchema": {"$ref": "#/nowhere"}}]}
+        wire = Wire(LEGACY[-1], respond=lambda message: {"tools": [
+            {"name": PROCESS_EVIL, "inputSchema": {}, "outputSchema": {"$ref": "#/nowhere"}}]})
         with wire.client, self.assertLogs(mcp_ref.__name__) as logs:
             wire.client.list_tools()
         said = "\n".join(logs.output)
@@ -4031,8 +4019,7 @@ SCHEMA_KEYWORDS: List[Tuple[Any, ...]] = [
     ("type", "string", ["", "\ud800"], [None, 1], ": string integer"),
     ("type", ["object", "null"], [{}, None], ["", []], ": object null array"),
     ("enum", [1, [True], {"a": 1}], [1, 1.0, [True], {"a": 1.0}], [True, [1], {"a": True}, {}]),
-    ("enum", [1, 2], [2], [3], ": 3"), ("const", False, [False], [0, None]),
-    ("const", 0, [0.0, -0.0], [False, "0"], ": '0'"), ("const", None, [None], [0, {}]),
+    ("const", 0, [0.0, -0.0], [None, False, "0"], ": '0'"),
     ("const", {"a": 1, "b": 2}, [{"b": 2, "a": 1.0}], [{"a": 1}]),
     ("multipleOf", 0.01, [4.35, 19.99, 1e20, "a"], [0.005, float("inf")]),  # decimal, not binary
     ("multipleOf", 2, [10**400, -4.0], [10**400 + 1, 3], ": 2 3"),
@@ -4740,9 +4727,9 @@ class TestClientRequests(unittest.TestCase):
         page has a new cursor, ValueError is raised."""
         for (cursor, pages), revision in itertools.product((
                 (str, 0), (lambda n: "ab"[n % 2], 3), (lambda n: "a", 2)), (LEGACY[0], MODERN)):
-            end, asked = Wire(revision), []  # type: ignore[var-annotated]
-            end.respond = lambda message: asked.append(f"{len(asked)}") or {
-                "prompts": [{"name": asked[-1]}], "nextCursor": cursor(len(asked))}
+            asked: List[str] = []
+            end = Wire(revision, respond=lambda message: asked.append(f"{len(asked)}") or {
+                "prompts": [{"name": asked[-1]}], "nextCursor": cursor(len(asked))})
             with end.client as client, self.subTest(pages=pages, revision=revision):
                 if pages:
                     with self.assertLogs(mcp_ref.__name__, "WARNING"):
@@ -4754,11 +4741,9 @@ class TestClientRequests(unittest.TestCase):
 
     def call(self, schema: Any, value: Any, times: int = 1, **more: Any) -> None:
         """List and call a tool, whose server declares a schema and sends structured content."""
-        end = Wire("2025-11-25")
-        tools = [{"name": "odd tool", "inputSchema": {}, "outputSchema": schema}]
-        end.respond = lambda message: {"tools": tools} if message["method"] == "tools/list" else {
-            "content": [], "structuredContent": value, **more}
-        with end.client as client:
+        result = {"tools": [{"name": "odd tool", "inputSchema": {}, "outputSchema": schema}],
+                  "content": [], "structuredContent": value, **more}
+        with Wire("2025-11-25", respond=lambda message: result).client as client:
             client.list_tools()
             for _ in range(times):
                 client.call_tool("odd tool")
@@ -4816,11 +4801,11 @@ class TestClientRequests(unittest.TestCase):
         form = {"method": "elicitation/create", "params": {
             "message": "?", "requestedSchema": {"type": "object", "properties": {}}}}
         for inputs, rounds, answered in (1, 10, 10), (1, 11, 10), (100, 1, 100), (51, 2, 51):
-            end, asked = Wire(MODERN, offers=True), []  # type: ignore[var-annotated]
             results = iter([{"resultType": "input_required", "inputRequests": {
                 str(n): form for n in range(inputs)}}] * rounds)
-            end.respond = lambda message: next(results, {"resultType": "complete"})
-            end.elicit = lambda params: asked.append(1) or {"action": "decline"}
+            asked: List[Any] = []
+            end = Wire(MODERN, respond=lambda message: next(results, {}),
+                       on_elicit=lambda params: asked.append(1) or {"action": "decline"})
             with self.subTest(inputs=inputs, rounds=rounds), end.client as client:
                 if inputs * rounds == answered:
                     client.call_tool("x")
@@ -5032,9 +5017,9 @@ class TestClientAnswers(unittest.TestCase):
     def test_after_close_nothing_that_the_server_sends_is_heard(self) -> None:
         """OURS: A process that the server has started may still hold its stdout."""
         for revision in LEGACY[-1], MODERN:
-            wire, asked = Wire(revision, offers=True), []  # type: ignore[var-annotated]
-            wire.elicit = lambda params: asked.append(params) or {"action": "decline"}
-            wire.respond = lambda message: {}
+            asked: List[Any] = []
+            wire = Wire(revision, respond=lambda message: {},
+                        on_elicit=lambda params: asked.append(params) or {"action": "decline"})
             with self.subTest(revision), wire.client as client:
                 late = wire.on_line
                 client.close()
@@ -5229,9 +5214,8 @@ class TestInProcess(unittest.TestCase):
     def test_notifications_are_dropped_when_too_many_wait_for_a_callback(self) -> None:
         """At most Bounds.callbacks bytes wait. When there is room again, notifications arrive."""
         heard: "queue.Queue[str]" = queue.Queue(1)  # a callback waits until there is room in it
-        end = Wire(LEGACY[-1], bounds=Bounds(callbacks=10_000),
+        end = Wire(LEGACY[-1], bounds=Bounds(callbacks=10_000), respond=lambda message: None,
                    on_notification=lambda method, params: heard.put(method, timeout=DEADLINE))
-        end.respond = lambda message: None
         with end.client, self.assertLogs(mcp_ref.__name__, "WARNING"):
             for n in range(100):
                 end.give(b'{"jsonrpc":"2.0","method":"%d","params":{"x":"%s"}}' % (n, b"x" * 1000))
@@ -5490,16 +5474,17 @@ print(facts() == before, logging.getLogger("mcp_ref").handlers)"""))
 
     def test_trace_gets_each_line_of_new_connections_with_its_direction(self) -> None:
         """The trace of a server and that of a client."""
-        server, seen = fixture_server(), {"server": [], "client": []}  # type: ignore[var-annotated]
+        server, seen = fixture_server(), []  # type: ignore[var-annotated]
         client = Client(server, timeout=DEADLINE)
-        server.trace = lambda way, line: seen["server"].append((way, bytes(line)))
-        client.trace = lambda way, line: seen["client"].append((way, bytes(line)))
+        server.trace = lambda *what: seen.append(("server", *what))
+        client.trace = lambda *what: seen.append(("client", *what))
         with client:
             client.call_tool("echo", {"text": "a"})
-        for name, ways in ("server", "<>"), ("client", "><"):
-            self.assertEqual([*ways] * 2, [way for way, _ in seen[name]][:4])
-            self.assertIn(b"tools/call", seen[name][2][1])
-        self.assertEqual(seen["server"][1][1], seen["client"][1][1])
+        *_, sent, taken, answered, got = seen
+        self.assertEqual([("client", ">"), ("server", "<"), ("server", ">"), ("client", "<")],
+                         [one[:2] for one in (sent, taken, answered, got)])
+        self.assertEqual((sent[2], answered[2]), (taken[2], got[2]))
+        self.assertIn(b"tools/call", sent[2])
 
 
 # --- Windows --------------------------------------------------------------------------------------
@@ -5545,8 +5530,7 @@ class TestWindows(ProcessCase):
                 return {"resultType": "input_required", "inputRequests": {"a": {
                     "method": "elicitation/create", "params": {"message": "?"}}}}
 
-        end = Wire(MODERN, offers=True)
-        end.elicit, end.respond = interrupt, respond
+        end = Wire(MODERN, respond=respond, on_elicit=interrupt)
         client = end.client.connect()
         for wait, job in (("response", lambda: client.request("x/response")),
                           ("callback", lambda: client.call_tool("x", on_progress=interrupt)),
