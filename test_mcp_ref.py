@@ -82,7 +82,6 @@ import os
 import pathlib
 import queue
 import re
-import select
 import shutil
 import signal
 import socket
@@ -2573,17 +2572,14 @@ def asking_server(name: str = "asking", **options: Any) -> Server:
 
 def moment_server(word: bytes, then: Callable[[Server, Any], None]) -> Any:
     """Build a fixture that calls then(server, session) while it sends a line with this word."""
-    def connect(send: Callable[[bytes], None], start: Any) -> Any:
-        def sent(line: bytes) -> None:
-            send(line)
-            if word in line:
+    def trace(way: str, line: bytes) -> None:
+        if way == ">" and word in line:
+            for session in [*server.sessions]:
                 then(server, session)
 
-        session = server.connect(sent, start)
-        return session
-
     server = fixture_server()
-    return types.SimpleNamespace(connect=connect)
+    server.trace = trace
+    return server
 
 
 def cancels(server: Server, session: Any) -> None:
@@ -3273,10 +3269,11 @@ class TestLists(unittest.TestCase):
         [life.operate.version-must] [life.operate.version-should]"""
         for method, required, others in (
                 ("tools", "name inputSchema outputSchema", "annotations"),
-                ("prompts", "name arguments", ""), ("resources", "name uri mimeType", "annotations"),
+                ("prompts", "name arguments", ""),
+                ("resources", "name uri mimeType", "annotations"),
                 ("resources/templates", "name uriTemplate mimeType", "annotations")):
-            since = {"annotations": "2025-03-26" if method == "tools" else "", "icons": "2025-11-25",
-                     **dict.fromkeys(("title", "_meta", "outputSchema"), "2025-06-18")}
+            since = dict.fromkeys(("title", "_meta", "outputSchema"), "2025-06-18")
+            since.update(icons="2025-11-25", annotations="2025-03-26" * (method == "tools"))
             plays_rows(self, r"""
 == The first entry has all members of the revision, and the second entry has the required members
    MUST %s on entries
@@ -3561,7 +3558,8 @@ class TestRegistration(unittest.TestCase):
                 ("generator", TypeError, tool, steps),
                 ("partial", TypeError, tool, functools.partial(plain)),
                 *((f"take spot {words}", TypeError, tool, hinted(lambda spot: 0, spot=hint))
-                  for words, hint in (("bytes", List[bytes]), ("set", set), ("int", Dict[int, str]))),
+                  for words, hint in (
+                      ("bytes", List[bytes]), ("set", set), ("int", Dict[int, str]))),
                 ("take Nobody", TypeError, tool, hinted(lambda spot: 0, spot="Nobody")),
                 ("take a", TypeError, tool, hinted(lambda a={1}: 0)),
                 ("echo", ValueError, tool(name="echo"), plain),
@@ -5147,22 +5145,17 @@ class TestInProcess(unittest.TestCase):
                 answers.set()
 
     def test_a_client_works_after_an_interrupt_at_any_line_of_a_call(self) -> None:
-        server = Server("s", "1")
-
-        @server.tool
-        def echo(text: str, context: Context) -> str:
-            "Report progress, and return the text."
-            context.progress(1)
-            return text
-
-        for revision, method, *arguments in (
-                (MODERN, "call_tool", "echo", {"text": "a"}), (LEGACY[-1], "list_tools"),
-                (LEGACY[-1], "call_tool", "echo", {"text": "a"}, None, lambda *step: None)):
+        server = server_of({"echo": lambda context: context.progress(1) or context.meta["x/y"]})
+        call: Any = functools.partial(Client.call_tool, name="echo")
+        for revision, job in (
+                (MODERN, lambda: call(client, meta={"x/y": "a"})),
+                (LEGACY[-1], lambda: client.list_tools()),
+                (LEGACY[-1], lambda: call(client, meta={"x/y": "a"}, on_progress=lambda *step: None))):
             client = self.client(server, protocol_version=revision)
-            getattr(client, method)(*arguments)  # the first time, more lines run
+            job()  # the first time, more lines run
             for line in itertools.count(1):
-                lines = interrupted(lambda: getattr(client, method)(*arguments), line)
-                self.assertEqual("b", text_of(client.call_tool("echo", {"text": "b"})))
+                lines = interrupted(job, line)
+                self.assertEqual("b", text_of(call(client, meta={"x/y": "b"})))
                 if lines < line:  # the call had no such line
                     break
             self.assertGreater(line, 50)
@@ -5456,21 +5449,17 @@ print(facts() == before, logging.getLogger("mcp_ref").handlers)"""))
     @unittest.skipUnless(hasattr(os, "openpty"), "needs os.openpty()")
     def test_a_server_at_a_terminal_prints_a_request_to_paste(self) -> None:
         """It stands on the first line of stderr."""
-        master, slave = os.openpty()
-        child = subprocess.Popen([*PYTHON, FILE_PATH], stdin=slave, stdout=-1, stderr=-1,
-                                 env=PROCESS_ENV)
-        self.addCleanup(child.__exit__, None, None, None)
-        self.addCleanup(child.kill)
-        os.close(slave)
-        assert child.stdout and child.stderr
-        self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
-        found = re.search(rb"\{.*\}", child.stderr.readline())
-        assert found
-        os.write(master, found[0] + b"\n\x04")  # Ctrl-D
-        out, errors = child.communicate(timeout=DEADLINE)
-        os.close(master)
-        self.assertIn(MODERN, json.loads(out)["result"]["supportedVersions"])
-        self.assertEqual((0, b""), (child.returncode, errors))
+        def typed(text: bytes) -> "subprocess.CompletedProcess[bytes]":
+            master, slave = os.openpty()
+            os.write(master, text + b"\x04")  # Ctrl-D
+            done = run_python(FILE_PATH, input=None, stdin=slave)
+            os.close(master), os.close(slave)
+            return done
+
+        said, = typed(b"").stderr.splitlines()
+        done = typed(said[said.index(b"{"):] + b"\n")
+        self.assertIn(MODERN, json.loads(done.stdout)["result"]["supportedVersions"])
+        self.assertEqual((0, said), (done.returncode, done.stderr.strip()))
 
     def test_trace_gets_each_line_of_new_connections_with_its_direction(self) -> None:
         """The trace of a server and that of a client."""
