@@ -704,16 +704,14 @@ class Wire:
 
 
 class Process:
-    """A server in another process, which is connected by its stdin and stdout.
+    """A server in another process, which is connected by its stdin and stdout."""
 
-    chunk says how lines are written: 0 one line at a time, 1 one byte at a time.
-    """
+    chunk = 0  # lines are written in one piece; 1: one byte at a time
 
-    def __init__(self, command: List[str], chunk: int = 0, **options: Any) -> None:
+    def __init__(self, command: List[str], **options: Any) -> None:
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       bufsize=0, **options)
         self.lines: "queue.Queue[Any]" = queue.Queue()
-        self.chunk = chunk
         later(self.pour, self.child.stdout, self.lines)
 
     def pour(self, stream: Any, lines: "queue.Queue[Any]") -> None:
@@ -1107,9 +1105,10 @@ class ProcessCase(unittest.TestCase):
 
 
 PROCESS_SERVER = r"""
-import os, sys, threading
+import os, socket, sys, threading
 from mcp_ref import Bounds, Context, Server
 server, inside = Server("process", "1.0", OPTIONS), []
+GATE = socket.create_connection(ADDRESS)
 
 @server.tool
 def execute(code: str, context: Context) -> str:
@@ -1121,12 +1120,12 @@ def execute(code: str, context: Context) -> str:
 PROCESS_HERE = "os.write(2, b'here\\n'); "  # code for the tool
 # A lock without a timeout misses a signal that another thread of the process gets.
 PROCESS_STUCK = PROCESS_HERE + "any(threading.Event().wait(0.1) for _ in iter(int, 1))"
-PROCESS_HOLD = PROCESS_HERE + "os.read(GATE, 1)"  # waits until the test closes gate
+PROCESS_HOLD = PROCESS_HERE + "GATE.recv(1)"  # waits until the test closes gate
 # On Windows, another process cannot send a signal that a handler gets. With this code, the process
 # sends one to itself for each byte that the test writes to gate.
 PROCESS_SELF_SIGNAL = """import signal
 def signal_self():
-    while os.read(GATE, 1):
+    while GATE.recv(1):
         signal.raise_signal({number})
 threading.Thread(target=signal_self, daemon=True).start()"""
 PROCESS_EVIL = "said\nforged: line\r\x1b[2J\x9b31m\u2028\x00"  # must never be printed unchanged
@@ -1142,17 +1141,6 @@ PROCESS_RELAY = """import sys
 for data in iter(lambda: sys.stdin.buffer.read1(65536), b""):
     sys.stdout.buffer.write(data)
     sys.stdout.flush()"""
-
-
-def inherited(fd: int) -> Tuple[Dict[str, Any], str]:
-    """Return the options with which a new process inherits a descriptor, and code for it there."""
-    if sys.platform != "win32":
-        return {"pass_fds": [fd]}, str(fd)
-    import msvcrt
-    handle = msvcrt.get_osfhandle(fd)
-    os.set_handle_inheritable(handle, True)
-    startup = subprocess.STARTUPINFO(lpAttributeList={"handle_list": [handle]})
-    return {"startupinfo": startup}, f"__import__('msvcrt').open_osfhandle({handle}, os.O_RDONLY)"
 
 
 @contextlib.contextmanager
@@ -1193,28 +1181,31 @@ class ProcessChild(Process):
     """A process with PROCESS_SERVER, perhaps with another main part, and with an open session.
 
     The stdout of the process goes through a second process, which is called the relay. Tests stop
-    and kill the relay where a real client would be stopped or killed.
+    and kill the relay where a real client would be stopped or killed. The gate is a socket to the
+    process.
     """
 
     def __init__(self, options: str = "", before: str = "", main: str = "",
                  drain: float = 2 * DEADLINE, stderr: int = subprocess.PIPE,
                  opens: bool = True) -> None:
-        gate, end = os.pipe()
-        gate_options, gate_code = inherited(gate)
-        script = "\n".join((PROCESS_SERVER.replace("OPTIONS", options), f"GATE = {gate_code}",
-                            before, main or f"server.run({drain})"))
+        listener = socket.create_server(("127.0.0.1", 0))
+        script = "\n".join((
+            PROCESS_SERVER.replace("OPTIONS", options).replace("ADDRESS", str(
+                listener.getsockname())), before, main or f"server.run({drain})"))
         self.relay = subprocess.Popen([*PYTHON, "-c", PROCESS_RELAY], stdin=subprocess.PIPE,
                                       stdout=subprocess.PIPE, bufsize=0)
         self.child = subprocess.Popen(
             [*PYTHON, "-c", script], stdin=subprocess.PIPE, stdout=self.relay.stdin, bufsize=0,
-            stderr=stderr, env=PROCESS_ENV, **gate_options)
+            stderr=stderr, env=PROCESS_ENV)
         assert self.relay.stdin and self.child.stdin
-        self.relay.stdin.close(), os.close(gate)
-        self.stdin, self.gate = self.child.stdin, open(end, "wb", 0)
-        self.chunk, self.said = 0, ""
+        self.relay.stdin.close()
+        self.stdin, self.said = self.child.stdin, ""
         self.lines, self.errors = queue.Queue(), queue.Queue()  # type: ignore[var-annotated]
         later(self.pour, self.relay.stdout, self.lines)
         later(self.pour, self.child.stderr, self.errors)
+        with listener:
+            listener.settimeout(DEADLINE)
+            self.gate, _ = listener.accept()
         if opens:
             self.send(*OPENING)
             self.until("hello")
@@ -1273,9 +1264,9 @@ class ProcessChild(Process):
 class ProcessShared(Process):
     """The fixture in a process. Many transcripts are played against it, one after the other."""
 
-    def __init__(self, chunk: int = 0) -> None:
-        super().__init__(PROCESS_FIXTURE, chunk, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
-        self.ids = Ids()
+    def __init__(self, chunk: int) -> None:
+        super().__init__(PROCESS_FIXTURE, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
+        self.chunk, self.ids = chunk, Ids()
 
     def give(self, line: bytes) -> None:
         super().give(self.ids.out(line))
@@ -3693,7 +3684,7 @@ os.waitpid(pid, 0), context.log("error", "said by the tool")"""
     def signal(self, child: ProcessChild, number: int) -> None:
         """Send a signal that ends a process."""
         if WINDOWS:
-            child.gate.write(b".")
+            child.gate.sendall(b".")
             return
         child.child.send_signal(number)
         if sysconfig.get_config_var("Py_GIL_DISABLED"):
