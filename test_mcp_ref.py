@@ -854,12 +854,12 @@ def later(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 
 def plays_rows(case: unittest.TestCase, text: str, rows: Any) -> None:
-    """Play transcripts once for each row. A row has a name and then the values of each %s."""
-    for why, *values in rows:
-        for one in transcripts(text % tuple(values)):
-            for revision in one.revisions:
-                with case.subTest(why, revision=revision):
-                    play(one, revision)
+    """Play a transcript once for each row. %1, %2 and so on stand for the values of the row."""
+    for row in rows:
+        one, = transcripts(re.sub(r"%(\d)", lambda found: str(row[int(found[1]) - 1]), text))
+        for revision in one.revisions:
+            with case.subTest(str(row)[:200], revision=revision):
+                play(one, revision)
 
 
 TRANSCRIPTS: List[Transcript] = []  # all transcripts, in the order of this file
@@ -2213,13 +2213,13 @@ class TestTools(unittest.TestCase):
         rows = [("2024-11-05", [*every[:2], plain, link, every[4]]),
                 ("2025-03-26", [*every[:3], link, every[4]]), ("2025-06-18+", every)]
         plays_rows(self, r"""
-== A tool and a prompt return the content blocks of this revision  MUST %s on values
+== A tool and a prompt return the content blocks of this revision  MUST %1 on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"gallery"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[%s]}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[%2]}}
 > {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"gallery"}}
-< {"jsonrpc":"2.0","id":2,"result":{"messages":[%s]}}
-""", [(since, since, ",".join(blocks), ",".join('{"role":"user","content":%s}' % one
-                                                 for one in blocks)) for since, blocks in rows])
+< {"jsonrpc":"2.0","id":2,"result":{"messages":[%3]}}
+""", [(since, ",".join(blocks), ",".join('{"role":"user","content":%s}' % one for one in blocks))
+      for since, blocks in rows])
 
     def test_params_that_do_not_have_the_form_of_their_method_get_an_error(self) -> None:
         """MUST: The code is -32602. [base.error.invalid-params] [tools.call.malformed]
@@ -2227,9 +2227,9 @@ class TestTools(unittest.TestCase):
         name, mix = '{"name":"first","value":"1"}', '{"type":"ref/prompt","name":"mix"}'
         plays_rows(self, r"""
 == The server refuses these params  MUST on values
-> {"jsonrpc":"2.0","id":1,"method":"%s","params":%s}
+> {"jsonrpc":"2.0","id":1,"method":"%1","params":%2}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
-""", [(params, method, params) for method, params in (
+""", [
             ("tools/call", "{}"), ("tools/call", '{"name":5}'), ("tools/list", '{"cursor":5}'),
             ("tools/call", '{"name":"nothing","arguments":[]}'), ("prompts/get", '{"name":5}'),
             ("tools/list", '{"cursor":"%s"}' % ("9" * 5000)),
@@ -2242,7 +2242,7 @@ class TestTools(unittest.TestCase):
                 (mix, '{"name":"first","value":1}'), ('{"type":"ref/prompt"}', name),
                 ('{"type":"ref/tool","name":"array"}', name), ('{"type":"ref/resource"}', name),
                 ('{"type":"ref/prompt","name":"values://data"}', name),
-                (mix, name + ',"context":{"arguments":{"second":5}}'))))])
+                (mix, name + ',"context":{"arguments":{"second":5}}')))])
 
 
 class TestReadyMadeResults(unittest.TestCase):
@@ -3148,10 +3148,10 @@ class TestResourcesAndPrompts(unittest.TestCase):
         place = "fixture://item/"
         plays_rows(self, r"""
 == The server does not know this resource  MUST
-> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"%s"}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":"$code","message":"...","data":{"uri":"%s"}}}
+> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"%1"}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":"$code","message":"...","data":{"uri":"%1"}}}
 = code == (-32602 if revision not in LEGACY else -32002)
-""", [(uri, uri, uri) for uri in (
+""", [(uri,) for uri in (
             *(place + path for path in (
                 "../x", "..", ".", "%2e%2e", "%2E%2E%2Fx", "..%2fx", "a%2f..%2f..%2fx", "..%5Cx",
                 "a%00", "a/../../x", ".%2e", "%2Fetc", "", "a?b")),
@@ -3163,9 +3163,9 @@ class TestResourcesAndPrompts(unittest.TestCase):
         plays_rows(self, r"""
 == A completion has this number of values  MUST on values
 > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
-   "ref":{"type":"ref/prompt","name":"mix"},"argument":{"name":"first","value":"%s"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":%s,"total":%s,"hasMore":%s}}}
-""", [(n, n, json.dumps([str(i) for i in range(n)][:100]), n, more) for n, more in (
+   "ref":{"type":"ref/prompt","name":"mix"},"argument":{"name":"first","value":"%1"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":%3,"total":%1,"hasMore":%2}}}
+""", [(n, more, json.dumps([str(i) for i in range(n)][:100])) for n, more in (
             (0, "false"), (100, "false"), (101, "true"), (250, "true"))])
 
     def test_a_completion_whose_values_are_not_strings_fails(self) -> None:
@@ -3243,13 +3243,11 @@ class TestLists(unittest.TestCase):
         """MUST: A page has one entry here. [page.operations] [page.cursor-string]"""
         plays_rows(self, r"""
 == The list has two pages  MUST on pages
-> {"jsonrpc":"2.0","id":1,"method":"%s/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"%s":[{"name":"a","...":0}],"nextCursor":"$cursor"}}
-> {"jsonrpc":"2.0","id":2,"method":"%s/list","params":{"cursor":"$cursor"}}
-< {"jsonrpc":"2.0","id":2,"result":{"%s":[{"name":"b","...":0}]}}
-""", [(method, *[method, kind] * 2) for method, kind in (
-            ("tools", "tools"), ("prompts", "prompts"), ("resources", "resources"),
-            ("resources/templates", "resourceTemplates"))])
+> {"jsonrpc":"2.0","id":1,"method":"%1"}
+< {"jsonrpc":"2.0","id":1,"result":{"%2":[{"name":"a","...":0}],"nextCursor":"$cursor"}}
+> {"jsonrpc":"2.0","id":2,"method":"%1","params":{"cursor":"$cursor"}}
+< {"jsonrpc":"2.0","id":2,"result":{"%2":[{"name":"b","...":0}]}}
+""", mcp_ref.LISTS.items())
 
     def test_an_entry_of_a_list_has_only_members_that_the_revision_has(self) -> None:
         """MUST NOT: Newer members are left out. Before 2026-07-28 an output schema whose type is
@@ -3265,11 +3263,11 @@ class TestLists(unittest.TestCase):
             since.update(icons="2025-11-25", annotations="2025-03-26" * (method == "tools"))
             plays_rows(self, r"""
 == The first entry has all members of the revision, and the second entry has the required members
-   MUST %s on entries
-> {"jsonrpc":"2.0","id":1,"method":"%s/list"}
+   MUST %1 on entries
+> {"jsonrpc":"2.0","id":1,"method":"%2/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"$kind":["$first","$second"]}}
-= set(first) == %s and set(second) == %s
-""", [(method, revision, method, *(
+= set(first) == %3 and set(second) == %4
+""", [(revision, method, *(
                 {name for name in names.split() if since.get(name, "") <= revision}
                 for names in (f"{required} {others} description title _meta icons", required)))
                 for revision in REVISIONS])
@@ -3281,19 +3279,16 @@ class TestLists(unittest.TestCase):
         [res.list.not-per-connection] [prompts.list.not-per-connection]"""
         plays_rows(self, r"""
 == The result has caching hints, and it is the same on another connection  MUST modern on values
-> {"jsonrpc":"2.0","id":1,"method":"%s","params":{"uri":"values://data"}}
+> {"jsonrpc":"2.0","id":1,"method":"%1","params":{"uri":"values://data"}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private",
-   "%s":"$it","...":0}}
+   "%2":"$it","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"nothing"}}
 < {"jsonrpc":"2.0","id":2,"result":"..."}
 ! end.session = server.connect(end.lines.put, end.start)
 = raised is None
-> {"jsonrpc":"2.0","id":3,"method":"%s","params":{"uri":"values://data"}}
-< {"jsonrpc":"2.0","id":3,"result":{"%s":"$it","...":0}}
-""", [(method, *[method, kind] * 2) for method, kind in (
-            ("server/discover", "capabilities"), ("tools/list", "tools"),
-            ("prompts/list", "prompts"), ("resources/list", "resources"),
-            ("resources/templates/list", "resourceTemplates"), ("resources/read", "contents"))])
+> {"jsonrpc":"2.0","id":3,"method":"%1","params":{"uri":"values://data"}}
+< {"jsonrpc":"2.0","id":3,"result":{"%2":"$it","...":0}}
+""", [*mcp_ref.LISTS.items(), ("server/discover", "capabilities"), ("resources/read", "contents")])
 
 
 # --- Changes --------------------------------------------------------------------------------------
@@ -4548,12 +4543,12 @@ class TestClientOpening(unittest.TestCase):
 == After this response to the probe the client sends initialize  MUST 2025-11-25 raw client
 ! client = wire.client = Client(wire); client.connect()
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
-< %s
+< %1
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
 < {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
-= (wire.opened, wire.ended) == %s
-""", [("end", "", (2, 1)), *((one, '{"jsonrpc":"2.0","id":"$probe",%s}' % one, (1, 0)) for one in (
+= (wire.opened, wire.ended) == %2
+""", [("", (2, 1)), *(('{"jsonrpc":"2.0","id":"$probe",%s}' % one, (1, 0)) for one in (
             *('"error":{"code":%s,"message":"?"}' % code for code in (
                 -32700, -32600, -32602, -32603, -32000, -32001, -32002, -32019, -1, 0, 404)),
             '"result":{}', '"result":"x"', '"result":[1]', '"result":{"supportedVersions":"x"}',
@@ -4565,20 +4560,19 @@ class TestClientOpening(unittest.TestCase):
         legacy, modern = ("legacy", "revision", "initialize"), ("modern", "None", "server/discover")
         rest = ',"capabilities":{},"serverInfo":{"name":"suite","version":"1"}}'
         plays_rows(self, r"""
-== After this response the client closes the connection  MUST %s raw client
-! client = wire.client = Client(wire, protocol_version=%s); client.connect()
-> {"jsonrpc":"2.0","id":"$a","method":"%s","params":"..."}
-< {"jsonrpc":"2.0","id":"$a",%s}
-= wire.ended == 1 and not client.connected and getattr(raised, "code", 0) in (%s, -32022)
+== After this response the client closes the connection  MUST %1 raw client
+! client = wire.client = Client(wire, protocol_version=%2); client.connect()
+> {"jsonrpc":"2.0","id":"$a","method":"%3","params":"..."}
+< {"jsonrpc":"2.0","id":"$a",%4}
+= wire.ended == 1 and not client.connected and getattr(raised, "code", 0) in (%5, -32022)
 = raised is not None
-""", [*((f"{code} {data}", *how, f'"error":{{"code":{code},"message":"no"{data}}}', code)
-            for how, code, data in (
+""", [*((*how, f'"error":{{"code":{code},"message":"no"{data}}}', code) for how, code, data in (
             (modern, -32022, ',"data":{"supported":["2999-01-01"]}'), (modern, -32022, ""),
             (modern, -32022, ',"data":{"supported":5}'), (modern, -32021, ""),
             (("modern", "revision", "server/discover"), -32601, ""),
             (legacy, -32603, ""), (legacy, -32022, ',"data":{"supported":["2999-01-01"]}'),
             (legacy, -32600, ',"data":{"supported":["2026-07-28"]}'))),
-            *((result, *how, f'"result":{result}', 0) for how, result in (
+            *((*how, f'"result":{result}', 0) for how, result in (
                 (modern, '{"supportedVersions":["2999-01-01"],"capabilities":{}}'),
                 (legacy, '{"protocolVersion":"2999-01-01"' + rest), (legacy, "{}"), (legacy, "[]"),
                 (legacy, '{"protocolVersion":"2026-07-28"' + rest),
@@ -4695,19 +4689,19 @@ class TestClientRequests(unittest.TestCase):
         """MUST: [page.cursor-opaque] [page.no-fixed-size] [page.empty-cursor] [page.end]"""
         plays_rows(self, r"""
 == The client fetches a list of three pages  MUST client
-! got = client.%s()
-> {"jsonrpc":"2.0","id":"$a","method":"%s"}
-< {"jsonrpc":"2.0","id":"$a","result":{"%s":[{"name":"1"},{"name":"2"}],"nextCursor":""}}
-> {"jsonrpc":"2.0","id":"$b","method":"%s","params":{"cursor":""}}
-< {"jsonrpc":"2.0","id":"$b","result":{"%s":[],"nextCursor":" \ud800 {\"a\":1} 0"}}
-> {"jsonrpc":"2.0","id":"$c","method":"%s","params":{"cursor":" \ud800 {\"a\":1} 0"}}
-< {"jsonrpc":"2.0","id":"$c","result":{"%s":[{"name":"3"}]%s}}
+! got = client.%1()
+> {"jsonrpc":"2.0","id":"$a","method":"%2"}
+< {"jsonrpc":"2.0","id":"$a","result":{"%3":[{"name":"1"},{"name":"2"}],"nextCursor":""}}
+> {"jsonrpc":"2.0","id":"$b","method":"%2","params":{"cursor":""}}
+< {"jsonrpc":"2.0","id":"$b","result":{"%3":[],"nextCursor":" \ud800 {\"a\":1} 0"}}
+> {"jsonrpc":"2.0","id":"$c","method":"%2","params":{"cursor":" \ud800 {\"a\":1} 0"}}
+< {"jsonrpc":"2.0","id":"$c","result":{"%3":[{"name":"3"}]%4}}
 = [one["name"] for one in got] == ["1", "2", "3"]
-""", [(method + end, name, *(method, member) * 3, end) for name, method, member in (
-            ("list_tools", "tools/list", "tools"), ("list_prompts", "prompts/list", "prompts"),
-            ("list_resources", "resources/list", "resources"),
-            ("list_resource_templates", "resources/templates/list", "resourceTemplates"))
-            for end in ("", ',"nextCursor":null')])
+""", [
+            ("list_tools", "tools/list", "tools", ""),
+            ("list_prompts", "prompts/list", "prompts", ',"nextCursor":null'),
+            ("list_resources", "resources/list", "resources", ""),
+            ("list_resource_templates", "resources/templates/list", "resourceTemplates", "")])
 
     def test_a_list_whose_cursors_have_no_end_ends(self) -> None:
         """OURS: If a cursor comes again, or after a thousand cursors, the items so far are
@@ -4799,12 +4793,12 @@ class TestClientRequests(unittest.TestCase):
     def test_a_result_that_does_not_have_the_form_of_its_method_raises_value_error(self) -> None:
         """MUST: [base.result.resulttype-unknown] [base.result.resulttype-set]"""
         plays_rows(self, r"""
-== The client refuses this result  MUST %s client
-! client.%s
-> {"jsonrpc":"2.0","id":"$a","method":"%s","params":"..."}
-< {"jsonrpc":"2.0","id":"$a","result":%s}
+== The client refuses this result  MUST %1 client
+! client.%2
+> {"jsonrpc":"2.0","id":"$a","method":"%3","params":"..."}
+< {"jsonrpc":"2.0","id":"$a","result":%4}
 = isinstance(raised, ValueError)
-""", [(one, era, use, method, one) for era, use, method, those in (
+""", [(era, use, method, one) for era, use, method, those in (
             ("legacy", "read_resource('x')", "resources/read", ("[1]", '"x"')),
             ("modern", "read_resource('x')", "resources/read", ("[1]", *(
                 f'{{"contents":[],"resultType":{kind}}}' for kind in ('"task"', '""', "null")))),
@@ -5022,13 +5016,13 @@ class TestClientAnswers(unittest.TestCase):
         sample, form = ('{"messages":[],"maxTokens":9%s}',
                         '{"message":"?","requestedSchema":{"type":"object","properties":{}}%s}')
         plays_rows(self, r"""
-== The client refuses this request  MUST %s client
+== The client refuses this request  MUST %2 client
 ! def refuse(params): raise RpcError(-1, "The user says no")
 ! wire.sample = lambda params: {} if params["messages"] else refuse(params)
 ! wire.elicit = lambda params: 1 / 0
-< {"jsonrpc":"2.0","id":1,"method":"%s","params":%s}
-> {"jsonrpc":"2.0","id":1,"error":{"code":%s,"message":"..."}}
-""", [(it, when, method, it, code) for method, cases in (
+< {"jsonrpc":"2.0","id":1,"method":"%1","params":%3}
+> {"jsonrpc":"2.0","id":1,"error":{"code":%4,"message":"..."}}
+""", [(method, *case) for method, cases in (
             ("roots/list", [("legacy", "{}", -32601), ("legacy offers", "[]", -32602)]),
             ("no/such", [("legacy", "{}", -32601)]), ("ping", [("legacy", "5", -32600)]),
             ("sampling/createMessage", [
@@ -5042,7 +5036,7 @@ class TestClientAnswers(unittest.TestCase):
                 ("2025-03-26- offers", form % "", '"..."'), ("2025-11-25 offers", "{}", -32602),
                 ("2025-11-25 offers", form % ',"mode":"x"', -32602),
                 ("2025-06-18 offers", '{"message":"?","mode":"url","url":"https://a/"}', -32602),
-                ("2025-06-18+ legacy offers", form % "", -32603)])) for when, it, code in cases])
+                ("2025-06-18+ legacy offers", form % "", -32603)])) for case in cases])
 
     def test_the_input_of_a_user_is_completed_with_defaults_and_has_to_fit_the_form(self) -> None:
         """MUST: The client sends only fields that the form has, even if on_elicit returns others.
@@ -5053,11 +5047,11 @@ class TestClientAnswers(unittest.TestCase):
         one, two = ('"properties":{"n":{"type":"integer"%s}}' % it for it in ("", ',"default":2'))
         plays_rows(self, r"""
 == A legacy server gets this response for this input  MUST legacy 2025-06-18+ client offers
-! wire.elicit = lambda params: {"action": %s}
+! wire.elicit = lambda params: {"action": %1}
 < {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?",
-   "requestedSchema":{"type":"object",%s}}}
-> {"jsonrpc":"2.0","id":1,%s}
-""", [*((user, user, form, '"result":{%s}' % answer) for form, user, answer in (
+   "requestedSchema":{"type":"object",%2}}}
+> {"jsonrpc":"2.0","id":1,%3}
+""", [*((user, form, '"result":{%s}' % answer) for form, user, answer in (
             (three, '"accept", "content": {"n": 1}', '"action":"accept","content":{"n":1,"b":2}'),
             (three, '"accept", "content": {"n": 1, "b": 0, "s": "x"}',
              '"action":"accept","content":{"n":1,"b":0,"s":"x"}'),
@@ -5071,7 +5065,7 @@ class TestClientAnswers(unittest.TestCase):
              '"accept", "content": {"n": "b"}', '"action":"accept","content":{"n":"b"}'),
             ('"properties":{}', '"accept", "content": {"secret": "x"}',
              '"action":"accept","content":{}'))),
-            *((user, user, three, '"error":{"code":-32603,"message":"..."}') for user in (
+            *((user, three, '"error":{"code":-32603,"message":"..."}') for user in (
                 '"perhaps"', *(f'"accept", "content": {content}' for content in (
                     '{}', '{"n": "x"}', '{"n": 1, "s": ["x"]}', '{"n": 1, "s": {}}'))))])
 
