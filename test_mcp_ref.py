@@ -2949,14 +2949,6 @@ class TestQuestions(unittest.TestCase):
         self.assertEqual(got[:1] * len(got), got)
         return got[0]
 
-    def refused(self, call: Callable[[], Any]) -> bool:
-        """Tell whether a call raises ValueError."""
-        try:
-            call()
-        except ValueError:
-            return True
-        return False
-
     def test_an_answer_fits_the_schema_or_the_class_of_the_form(self) -> None:
         """OURS: A class gets an instance, or None. The content counts only for "accept". Many hosts
         send null as the content if the user declines, which counts as absent."""
@@ -3001,10 +2993,10 @@ class TestQuestions(unittest.TestCase):
 
     def test_one_key_for_two_questions_in_a_run_raises_value_error(self) -> None:
         """OURS: One answer would count for both, as in a loop that deletes what it asks about."""
-        said, questions = self.ask(lambda context: [
-            context.confirm("Delete a?", key="k"), self.refused(
-                lambda: context.ask({"k": ASKING_KINDS["form"][:2]}))], "accept", {"name": "A"})
-        self.assertEqual(("[true, true]", 1), (said, len(questions)))
+        said, questions = self.ask(lambda context: context.confirm("Delete a?", key="k") and (
+            self.assertRaises(ValueError, context.ask, {"k": ASKING_KINDS["form"][:2]})
+            or "refused"), "accept", {"name": "A"})
+        self.assertEqual(("refused", 1), (said, len(questions)))
 
     def test_a_field_of_a_form_is_a_list_only_where_the_revision_has_lists_of_choices(self) -> None:
         """MUST NOT: Other clients refuse it. The form itself is an object.
@@ -3019,18 +3011,17 @@ class TestQuestions(unittest.TestCase):
                   for one in choices)):
             for revision in "2025-06-18", "2025-11-25", MODERN:
                 with self.subTest(form=form, revision=revision):
-                    said, questions = self.ask(
-                        lambda context: self.refused(lambda: context.elicit("?", form)),
-                        "decline", ..., [revision])
-                    self.assertEqual(("true", 0) if revision < since else ("false", 1),
-                                     (said, len(questions)))
+                    said, questions = self.ask(lambda context: self.assertRaises(
+                        ValueError, context.elicit, "?", form) or "refused", "decline", ...,
+                        [revision])
+                    self.assertEqual((revision < since, revision >= since), (
+                        said == "refused", len(questions) == 1))
 
     def test_the_patterns_of_a_form_are_applied_to_answers(self) -> None:
-        schema = schema_object({"a": {"type": "string", "pattern": "^b"}})
-        for given, fails in ("b", False), ("ab", True):
-            said, _ = self.ask(lambda context: context.elicit("?", schema), "accept",
-                               {"a": given}, ("2025-06-18",))
-            self.assertEqual(fails, "pattern" in said, said)
+        form = schema_object({"a": {"type": "string", "pattern": "^b"}})
+        said, _ = self.ask(lambda context: context.elicit("?", form), "accept", {"a": "ab"},
+                           ["2025-06-18"])
+        self.assertIn("pattern", said)
 
 
 # --- Handlers of resources, prompts and completion ------------------------------------------------
@@ -3931,12 +3922,6 @@ class TestFaults(ProcessCase):
         child = self.start(before="os.set_blocking(0, False), os.set_blocking(1, False)")
         child.send(process_run(1, f"out = {'x' * 300_000!r}"))
         self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
-        suspend(child.relay, True)
-        child.run(PROCESS_HERE + "out = 'y' * 300_000", 2)
-        with self.assertRaises(subprocess.TimeoutExpired):
-            child.child.wait(0.2)  # the pipe becomes full
-        suspend(child.relay, False)
-        self.assertEqual("y" * 300_000, text_of(child.until(2)["result"]))
         child.end()
 
     def test_a_server_whose_input_cannot_be_read_ends(self) -> None:
