@@ -1373,20 +1373,22 @@ class TestEnvelope(unittest.TestCase):
                 play_envelope(self, talk)
 
     def test_no_job_begins_while_more_bytes_wait_than_a_line_may_have(self) -> None:
-        gate, server, begun = threading.Event(), Server("s", "1", bounds=Bounds(line=2000)), []
-        jobs: List[Any] = []
-        session = server.connect(lambda line: gate.wait(DEADLINE), jobs.append)
+        server, begun, jobs = Server("s", "1", bounds=Bounds(line=2000)), [], []
+        gate, writing = threading.Event(), threading.Event()
+        session = server.connect(lambda line: (writing.set(), gate.wait(DEADLINE)), jobs.append)
         server.method("x/big")(lambda: begun.append(1) or {"big": "x" * 3000})
+        gate.set()
         for one in [*OPENING, *(request_line(n, "x/big") for n in range(3))]:
-            gate.set()
             session.receive(one)
-        gate.clear()
-        # The first response is being written, the second one waits.
-        waiting = [later(job) for job in jobs]
-        self.assertRaises(concurrent.futures.TimeoutError, waiting[2].result, 0.5)
+        gate.clear(), writing.clear()
+        first = later(jobs[0])
+        self.assertTrue(writing.wait(DEADLINE))
+        later(jobs[1]).result(DEADLINE)  # its response waits
+        third = later(jobs[2])
+        self.assertRaises(concurrent.futures.TimeoutError, third.result, 0.3)
         self.assertEqual(2, len(begun))
         gate.set()
-        concurrent.futures.wait(waiting, DEADLINE)
+        first.result(DEADLINE), third.result(DEADLINE)
         self.assertEqual(3, len(begun))
 
     def test_a_line_or_a_batch_that_exceeds_its_bound_is_refused(self) -> None:
