@@ -68,6 +68,8 @@ os.replace = replace
 OWN_TOOLS = ["status", "choose_instance"]  # of the bridge
 MODERN_RESULT = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 DISCOVERED = {**MODERN_RESULT, "supportedVersions": [MODERN], "capabilities": {"tools": {}}}
+LISTED = {**MODERN_RESULT, "tools": [{"name": "any", "inputSchema": {"type": "object"}}]}
+CALLED = {"resultType": "complete", "content": [{"type": "text", "text": "called"}]}
 # What a bridge of mcp_app 4.0.0 sends for a host of 2025-11-25 that calls a tool.
 META_400 = {META + "protocolVersion": "2026-07-28", META + "clientCapabilities": {},
             META + "clientInfo": {"name": "mcp_app", "version": "1.0"}}
@@ -196,6 +198,14 @@ def modern_call(tool: str, **arguments: Any) -> bytes:
             META + "logLevel": "info"}}}).encode()
 
 
+def outcome(client: Client, method: str, params: Json) -> Any:
+    """Return the result of a request, or the error."""
+    try:
+        return client.request(method, params)
+    except RpcError as error:
+        return error
+
+
 def all_lists(client: Client) -> list[Any]:
     """Return what the application lists, without the tools of the bridge."""
     tools = [tool for tool in client.list_tools() if tool["name"] not in OWN_TOOLS]
@@ -246,6 +256,9 @@ class EmbedTest(unittest.TestCase):
         self.withdrawn.set()
         return {"action": "cancel"}
 
+    def assert_reaches(self, app: App, host: Host) -> None:
+        self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+
     def write_record(self, **members: Any) -> Path:
         """Write the discovery file of an application that does not exist."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
@@ -254,6 +267,41 @@ class EmbedTest(unittest.TestCase):
             "name": "fake", "pid": os.getpid(), "port": 1, "key": "00" * 32,
             "machine": socket.gethostname(), **members}), "utf-8")
         return file
+
+    def be_app(self, results: Json, key: bytes = bytes(32)) -> None:
+        """Be an application for one bridge, which uses nothing of mcp_app.py. It knows
+        some methods and their results."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        listener.settimeout(DEADLINE)
+        self.write_record(port=listener.getsockname()[1], key=key.hex())
+        thread = threading.Thread(target=self.serve_bridge, args=(listener, results, key))
+        thread.start()
+        self.addCleanup(thread.join, DEADLINE)
+
+    def serve_bridge(self, listener: socket.socket, results: Json, key: bytes) -> None:
+        connection, _ = listener.accept()
+        connection.settimeout(DEADLINE)
+        with listener, connection, connection.makefile("rwb", 0) as stream:
+            self.prove(stream, key, b"app", b"bridge")
+            for line in stream:
+                message = json.loads(line)
+                if "id" not in message:
+                    continue
+                answer = {"jsonrpc": "2.0", "id": message["id"]}
+                if message["method"] in results:
+                    answer["result"] = results[message["method"]]
+                else:
+                    answer["error"] = {"code": -32601, "message": "Method not found"}
+                stream.write(json.dumps(answer).encode() + b"\n")
+
+    def prove(self, stream: Any, key: bytes, own_role: bytes, other_role: bytes) -> None:
+        """Exchange proofs with the other side."""
+        ours = os.urandom(32)
+        stream.write(ours)
+        theirs = stream.read(32)
+        stream.write(hmac.new(key, own_role + ours + theirs, "sha256").digest())
+        expected = hmac.new(key, other_role + theirs + ours, "sha256").digest()
+        self.assertEqual(expected, stream.read(32))
 
     def dial(self, port: int) -> socket.socket:
         connection = socket.create_connection(("127.0.0.1", port), DEADLINE)
@@ -291,7 +339,7 @@ class TestPassesThrough(EmbedTest):
             self.assertEqual(version, host.protocol_version)
             self.assertEqual("Fake App", host.server_info["title"])
             self.assertEqual("Be kind.", host.instructions)
-            self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+            self.assert_reaches(app, host)
 
     def test_a_result_is_the_same_as_without_a_bridge(self) -> None:
         App(self)
@@ -311,14 +359,13 @@ class TestPassesThrough(EmbedTest):
             host = Host(self, version)
             direct = Client(server, protocol_version=version)
             with self.assertLogs("mcp_ref"), direct:
-                expected = direct.batch(requests)
+                expected = [str(outcome(direct, *one)) for one in requests]
                 lists = all_lists(direct)
             if version == LEGACY:  # see adapted()
                 [log] = [tool for tool in lists[0] if tool["name"] == "log"]
                 del log["outputSchema"]
             self.assertEqual(lists, all_lists(host))
-            for one, other in zip(expected, host.batch(requests)):
-                self.assertEqual(str(one), str(other))
+            self.assertEqual(expected, [str(outcome(host, *one)) for one in requests])
 
     def test_progress_and_log_messages_arrive_before_the_result(self) -> None:
         app = App(self)
@@ -346,33 +393,20 @@ class TestPassesThrough(EmbedTest):
             seen.append(host.seen.get(timeout=DEADLINE)[0])
         self.assertEqual(1, seen.count("notifications/message"))
 
-    def test_a_host_hears_of_changes_of_lists_and_resources(self) -> None:
+    def test_a_host_hears_once_of_changes_of_lists_and_resources(self) -> None:
         App(self)
         for number, version in enumerate(self.eras()):
             host = Host(self, version)
+            host.subscribe(["app://other"])
             host.subscribe(["app://scene"])
             host.say("touch")
-            self.assertEqual("app://scene", host.expect("resources/updated")["uri"])
             host.say("learn", name=f"new{number}")
-            names: list[str] = []
-            while f"new{number}" not in names:
-                host.expect("tools/list_changed")
-                names = [tool["name"] for tool in host.list_tools()]
-            host.say("touch")
-            kinds = []
-            while "resources/updated" not in kinds:
-                kinds.append(host.seen.get(timeout=DEADLINE)[0].split("/", 1)[1])
+            kinds: list[str] = []
+            while "tools/list_changed" not in kinds:
+                kinds.append(host.seen.get(timeout=DEADLINE)[0].partition("/")[2])
+            self.assertEqual(1, kinds.count("resources/updated"))
             self.assertNotIn("resources/list_changed", kinds)
-
-    def test_a_host_can_watch_many_resources(self) -> None:
-        """The application allows 1,000 subscriptions of the bridge at a time."""
-        App(self)
-        host = Host(self, LEGACY)
-        for number in range(60):
-            host.request("resources/subscribe", {"uri": f"app://{number}"})
-        host.subscribe(["app://scene"])
-        host.say("touch")
-        self.assertEqual("app://scene", host.expect("resources/updated")["uri"])
+            self.assertIn(f"new{number}", [tool["name"] for tool in host.list_tools()])
 
     def test_a_cancelled_call_ends_in_the_application(self) -> None:
         app = App(self)
@@ -404,8 +438,9 @@ class TestPassesThrough(EmbedTest):
         def refuse(params: Json) -> Json:
             raise RpcError(-32099, "no window")
 
-        [outcome] = Host(self, LEGACY, on_elicit=refuse).batch([("tools/call", {"name": "ask"})])
-        self.assertIn("no window", str(outcome))  # an RpcError or a result
+        host = Host(self, LEGACY, on_elicit=refuse)
+        refused = outcome(host, "tools/call", {"name": "ask"})
+        self.assertIn("no window", str(refused))  # an RpcError or a result
 
     def test_a_cancelled_call_withdraws_its_question(self) -> None:
         """In the modern era, the call has ended when the question is asked."""
@@ -421,7 +456,7 @@ class TestPassesThrough(EmbedTest):
         app = App(self)
         hosts = [Host(self, version) for version in (LEGACY, MODERN, LEGACY)]
         for host in hosts:
-            self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+            self.assert_reaches(app, host)
         hosts[0].say("learn", name="new")
         for host in hosts:
             while "new" not in [tool["name"] for tool in host.list_tools()]:
@@ -436,31 +471,17 @@ class TestPassesThrough(EmbedTest):
             hmac.new(key, b"app" + ours + theirs, "sha256").hexdigest(),
             hmac.new(key, b"bridge" + theirs + ours, "sha256").hexdigest()])
         for version in self.eras():
-            with socket.create_server(("127.0.0.1", 0)) as listener:
-                listener.settimeout(DEADLINE)
-                self.write_record(port=listener.getsockname()[1], key=key.hex())
-                thread = threading.Thread(target=self.be_foreign, args=(listener, key))
-                thread.start()
-                try:
-                    host = Host(self, version)
-                    self.assertEqual("called", host.say("any"))
-                    host.close()
-                finally:
-                    listener.close()
-                    thread.join(DEADLINE)
+            self.be_app({"server/discover": DISCOVERED, "tools/list": LISTED,
+                         "tools/call": CALLED}, key)
+            host = Host(self, version)
+            self.assertEqual("called", host.say("any"))
+            host.close()
 
     def test_a_bridge_of_edition_4_works(self) -> None:
         app = App(self, "--label", "house.blend")
         record = self.record()
-        accepted = socket.create_connection(("127.0.0.1", record["port"]), DEADLINE)
-        with accepted, accepted.makefile("rwb", 0) as stream:
-            ours = os.urandom(32)
-            stream.write(ours)
-            theirs = stream.read(32)
-            key = bytes.fromhex(record["key"])
-            stream.write(hmac.new(key, b"bridge" + ours + theirs, "sha256").digest())
-            expected = hmac.new(key, b"app" + theirs + ours, "sha256").digest()
-            self.assertEqual(expected, stream.read(32))
+        with self.dial(record["port"]).makefile("rwb", 0) as stream:
+            self.prove(stream, bytes.fromhex(record["key"]), b"bridge", b"app")
             for message in OPENING_400:
                 stream.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
             results: dict[int, Any] = {}
@@ -472,37 +493,6 @@ class TestPassesThrough(EmbedTest):
         self.assertEqual("2025-11-25", results[5]["protocolVersion"])
         self.assertEqual(f"{app.pid} MainThread", results[8]["content"][0]["text"])
         self.assertEqual({"label": "house.blend"}, results[9])
-
-    def be_foreign(self, listener: socket.socket, key: bytes) -> None:
-        connection, _ = listener.accept()
-        connection.settimeout(DEADLINE)
-        with connection, connection.makefile("rwb", 0) as stream:
-            ours = os.urandom(32)
-            stream.write(ours)
-            theirs = stream.read(32)
-            stream.write(hmac.new(key, b"app" + ours + theirs, "sha256").digest())
-            expected = hmac.new(key, b"bridge" + theirs + ours, "sha256").digest()
-            if stream.read(32) != expected:
-                return
-            modern = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-            results: dict[str, Json] = {
-                "server/discover": {
-                    **modern, "supportedVersions": [MODERN], "capabilities": {"tools": {}},
-                    "_meta": {META + "serverInfo": {"name": "fake", "version": "1"}}},
-                "tools/list": {**modern, "tools": [
-                    {"name": "any", "inputSchema": {"type": "object"}}]},
-                "tools/call": {"resultType": "complete", "content": [
-                    {"type": "text", "text": "called"}]}}
-            for line in stream:
-                message = json.loads(line)
-                if "id" not in message:
-                    continue
-                answer = {"jsonrpc": "2.0", "id": message["id"]}
-                if message["method"] in results:
-                    answer["result"] = results[message["method"]]
-                else:
-                    answer["error"] = {"code": -32601, "message": "Method not found"}
-                stream.write(json.dumps(answer).encode() + b"\n")
 
 
 class TestSurvives(EmbedTest):
@@ -520,7 +510,7 @@ class TestSurvives(EmbedTest):
             app = App(self, name=version)
             host.expect("tools/list_changed")
             self.assertIn("who", [tool["name"] for tool in host.list_tools()])
-            self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+            self.assert_reaches(app, host)
 
     def test_without_the_application_the_lists_are_those_of_its_last_run(self) -> None:
         app = App(self)
@@ -588,7 +578,7 @@ class TestSurvives(EmbedTest):
             self.assertNotIn("app.json", self.files())
             app.say("serve")
             app.expect("serving")
-            self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+            self.assert_reaches(app, host)
             self.await_rest(host)
             host.close()
 
@@ -630,7 +620,7 @@ class TestSurvives(EmbedTest):
         self.prelude = "import mcp_app; mcp_app.STALL_SECONDS = 1000"
         app = App(self)
         self.be_silent_bridge(app)
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        self.assert_reaches(app, Host(self, MODERN))
 
     def test_the_connection_of_a_bridge_that_does_not_read_ends(self) -> None:
         self.prelude = "import mcp_app; mcp_app.STALL_SECONDS = 1"
@@ -650,7 +640,7 @@ class TestSurvives(EmbedTest):
         deadline = time.monotonic() + 2  # longer than a connection may stall
         other = Host(self, MODERN)
         while time.monotonic() < deadline:
-            self.assertEqual(f"{app.pid} MainThread", other.say("who"))
+            self.assert_reaches(app, other)
             time.sleep(BETWEEN_LOOKS)
         messages = 0
         answer: Json = {}
@@ -669,7 +659,7 @@ class TestSurvives(EmbedTest):
         app.expect("left")
         self.assertEqual(["app.json", "lists.json"], self.files())
         for one in (host, Host(self, LEGACY)):
-            self.assertEqual(f"{app.pid} MainThread", one.say("who"))
+            self.assert_reaches(app, one)
 
     def await_rest(self, host: Host) -> None:
         """Wait until the application has no threads but those of one connection.
@@ -682,38 +672,15 @@ class TestSurvives(EmbedTest):
             self.assertLess(time.monotonic(), deadline, "threads are left")
             time.sleep(BETWEEN_LOOKS)
 
-    def be_app(self, answers: Iterator[Json]) -> None:
-        """Be an application whose file is there. It answers each request with the next
-        of some results or errors, and ends after them."""
-        listener = socket.create_server(("127.0.0.1", 0))
-        listener.settimeout(DEADLINE)
-        self.write_record(port=listener.getsockname()[1])
-
-        def serve() -> None:
-            accepted, _ = listener.accept()
-            with listener, accepted, mcp_app.Connection(
-                    accepted, bytes(32), "app", "bridge", DEADLINE) as connection:
-                for line in connection.lines():
-                    message = json.loads(line)
-                    if message.get("method") in ("server/discover", "tools/list", "tools/call"):
-                        answer = {"jsonrpc": "2.0", "id": message["id"], **next(answers)}
-                        connection.send(json.dumps(answer).encode())
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        self.addCleanup(thread.join, DEADLINE)
-
     def test_lists_that_cannot_be_read_are_asked_for_again(self) -> None:
-        discovered = {"result": DISCOVERED}
-        refusal = {"error": {"code": -32603, "message": "not now"}}
-        tools = {"result": {**MODERN_RESULT, "tools": [
-            {"name": "any", "inputSchema": {"type": "object"}}]}}
-        self.be_app(iter([discovered, refusal, tools]))
+        answers = {"server/discover": DISCOVERED}
+        self.be_app(answers)
         host = Host(self, MODERN)
         host.expect("subscriptions/acknowledged")
+        answers["tools/list"] = LISTED
         while "any" not in [tool["name"] for tool in host.list_tools()]:
             host.expect("tools/list_changed")
-        self.assertIn("not now", self.stderr_of("mcp_app"))
+        self.assertIn("Method not found", self.stderr_of("mcp_app"))
 
     def test_an_answer_to_a_question_of_an_earlier_run_is_refused(self) -> None:
         app = App(self)
@@ -742,9 +709,9 @@ class TestSurvives(EmbedTest):
         App(self, name="other")
         for version in self.eras():
             host = Host(self, version)
-            self.assertEqual(f"{new.pid} MainThread", host.say("who"))
+            self.assert_reaches(new, host)
             host = Host(self, version, "--pid", str(old.pid), "--silence", "9")
-            self.assertEqual(f"{old.pid} MainThread", host.say("who"))
+            self.assert_reaches(old, host)
             self.assertNotIn(str(new.pid), host.say("status"))
             self.assertRegex(host.say("choose_instance", instance=self.id_of(new)),
                              "^error: .* does not run")
@@ -754,11 +721,11 @@ class TestSurvives(EmbedTest):
         for version in self.eras():
             other, app = App(self, name=version), App(self, name=version)
             host = Host(self, version, name=version)
-            self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+            self.assert_reaches(app, host)
             app.kill()
             self.assertRegex(host.say_after_the_end("who"), f"^error: process {app.pid} .*has "
                              f"ended, and process {other.pid} .*nothing was done")
-            self.assertEqual(f"{other.pid} MainThread", host.say("who"))
+            self.assert_reaches(other, host)
 
     def test_instances_can_be_listed_and_chosen(self) -> None:
         old = App(self, "--label", "house.blend")
@@ -772,10 +739,10 @@ class TestSurvives(EmbedTest):
                  f"{self.id_of(new)}: garage 1-1: forged.blend", f"{self.id_of(old)}: house.blend"],
                 host.say("status").splitlines()[1:])
             self.assertNotIn("error", host.say("choose_instance", instance=self.id_of(old)))
-            self.assertEqual(f"{old.pid} MainThread", host.say("who"))
+            self.assert_reaches(old, host)
             for one in (plain, plain, old):
                 host.say("choose_instance", instance=self.id_of(one))
-                self.assertEqual(f"{one.pid} MainThread", host.say("who"))
+                self.assert_reaches(one, host)
             text = host.say("choose_instance", instance="1-1")
             self.assertRegex(text, "^error: '1-1' does not run")
             self.assertIn(str(new.pid), text)
@@ -845,7 +812,7 @@ class TestSurvives(EmbedTest):
         bridge.stdout.readline()  # now it serves
         bridge.send_signal(signal.SIGINT)
         self.assertEqual(("", ""), bridge.communicate(timeout=DEADLINE))
-        self.assertEqual(128 + signal.SIGINT, bridge.returncode)
+        self.assertEqual(-signal.SIGINT, bridge.returncode)
 
 
 class TestTrusts(EmbedTest):
@@ -876,7 +843,7 @@ class TestTrusts(EmbedTest):
         connection.sendall(echo)
         connection.sendall(connection.recv(32))  # its own proof does not help
         self.assertEqual(b"", connection.recv(99))
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        self.assert_reaches(app, Host(self, MODERN))
 
     def test_the_bridge_trusts_no_application_without_the_key(self) -> None:
         received = []
@@ -908,31 +875,11 @@ class TestTrusts(EmbedTest):
         self.assertRegex(Host(self, MODERN).say("who"), "is not running")
         self.assertEqual([], self.files())
 
-    def test_a_running_application_needs_no_look_at_stale_files(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as silent:
-            app = App(self)
-            self.write_record(pid=self.dead_pid(), port=silent.getsockname()[1])
-            self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
-            silent.setblocking(False)
-            with self.assertRaises(BlockingIOError):
-                silent.accept()
-
-    def test_a_stale_file_whose_port_belongs_to_a_silent_program_is_removed(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as silent:
-            self.write_record(pid=self.dead_pid(), port=silent.getsockname()[1])
-            self.assertRegex(Host(self, MODERN).say("who"), "is not running")
-            self.assertEqual([], self.files())
-
-    def dead_pid(self) -> int:
-        process = subprocess.Popen([sys.executable, "-c", ""])
-        process.wait(DEADLINE)
-        return process.pid
-
     def test_a_process_that_does_not_answer_is_named(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             self.write_record(port=silent.getsockname()[1])
             text = Host(self, MODERN).say("who")
-        self.assertRegex(text, f"process {os.getpid()} runs but does not answer")
+        self.assertRegex(text, f"process {os.getpid()} does not answer")
 
     def test_the_folder_and_the_names_in_it_are_named(self) -> None:
         App(self)
@@ -944,9 +891,9 @@ class TestTrusts(EmbedTest):
     def test_a_file_may_have_unknown_members_and_lack_others(self) -> None:
         app = App(self)
         self.change_record(app, machine="elsewhere")
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        self.assert_reaches(app, Host(self, MODERN))
         self.change_record(app, "pid", "machine", future={"a": 1})
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        self.assert_reaches(app, Host(self, MODERN))
 
     def test_the_file_of_another_machine_is_left_alone(self) -> None:
         """Several machines may share one home folder."""
@@ -961,20 +908,15 @@ class TestTrusts(EmbedTest):
                      '{"name": "x", "port": "%s", "key": ""}' % ("9" * 5000), '{"port": []}'):
             file.write_text(text, "utf-8")
             with self.subTest(text=text[:50]):
-                self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+                self.assert_reaches(app, Host(self, MODERN))
         file.unlink()
         if hasattr(os, "mkfifo"):
             os.mkfifo(file)
-            self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+            self.assert_reaches(app, Host(self, MODERN))
 
-    def test_stored_lists_of_any_shape_do_no_harm(self) -> None:
+    def test_stored_lists_that_cannot_be_read_do_no_harm(self) -> None:
         self.write_record().unlink()
-        offer: Json = {"info": {"name": "fake", "version": "1"}, "instructions": "", "lists": {
-            "tools": [], "prompts": [], "resources": [], "resourceTemplates": []}}
-        for members in ({"info": {"name": "fake", "version": "1", "title": 5}},
-                        {"lists": {"tools": [{"name": "a", "outputSchema": 5}]}},
-                        {"instructions": None}, {"lists": {"tools": 5}}, "[]", "[" * 100_000):
-            text = members if isinstance(members, str) else json.dumps({**offer, **members})
+        for text in ("[]", "[" * 100_000, '{"lists": {"templates": [{"uriTemplate": "a:{b}"}]}}'):
             (self.folder / "fake.lists.json").write_text(text, "utf-8")
             for version in (LEGACY, MODERN):
                 with self.subTest(text=text[:99], version=version):
@@ -998,21 +940,13 @@ class TestTrusts(EmbedTest):
                 with self.assertRaises(RpcError) as caught:
                     host.request(method, params)
                 self.assertEqual(-32602, caught.exception.code)
-        self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+        self.assert_reaches(app, host)
 
     @unittest.skipIf(os.name == "nt", "names of files in Windows have no newlines")
     def test_the_name_of_a_file_forges_no_line(self) -> None:
         file = self.write_record()
         file.rename(file.with_name("x\n1-1: forged.app.json")).write_text("{", "utf-8")
         self.assertRegex(Host(self, MODERN).say("who"), "x 1-1: forged.app.json: JSON")
-
-    def test_a_process_that_has_ended_does_not_run(self) -> None:
-        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-        self.assertTrue(mcp_app.is_running(child.pid))
-        child.communicate(b"\n", DEADLINE)
-        self.assertFalse(mcp_app.is_running(child.pid))
-        for pid in (0, os.getpid()):
-            self.assertTrue(mcp_app.is_running(pid))
 
     @unittest.skipUnless(hasattr(os, "getuid"), "this system has no user ids")
     def test_a_file_that_is_a_link_or_foreign_is_refused(self) -> None:
@@ -1048,7 +982,7 @@ class TestTrusts(EmbedTest):
     def test_a_folder_that_was_there_keeps_its_rights(self) -> None:
         self.folder.mkdir(mode=0o755)
         app = App(self)
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        self.assert_reaches(app, Host(self, MODERN))
         self.assertEqual(0o40755, self.folder.stat().st_mode)
         [inside] = self.folder.iterdir()
         self.assertEqual(0o40700, inside.stat().st_mode)
@@ -1057,7 +991,7 @@ class TestTrusts(EmbedTest):
         self.env.update(HOME=str(self.folder.parent), MCP_APPS_FOLDER="~/new/apps",
                         USERPROFILE=str(self.folder.parent))
         app = App(self)
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        self.assert_reaches(app, Host(self, MODERN))
         self.assertTrue(list((self.folder.parent / "new" / "apps").glob("*.app.json")))
 
     @unittest.skipIf(os.name == "nt", "Windows has no pwd")
@@ -1072,9 +1006,10 @@ class TestTrusts(EmbedTest):
         self.assertEqual([], self.files())
 
     def test_a_line_without_an_end_is_not_kept(self) -> None:
-        with unittest.mock.patch.object(mcp_app, "LONGEST", 100):
-            lines = mcp_app.lines_of(io.BytesIO(b"x" * 10**4 + b"\nnext\n"))
-            self.assertEqual([b"x" * 101, b"next"], list(lines))
+        chunks = [b"x" * 100] * 10**4 + [b"\nnext\nl", b"ast", b""]
+        with unittest.mock.patch.object(mcp_app, "LONGEST", 1000):
+            lines = [*mcp_app.lines_of(iter(chunks).__next__)]
+        self.assertEqual([b"x" * 1100, b"next", b"last"], lines)
 
     def test_a_proof_that_comes_byte_by_byte_is_not_waited_for(self) -> None:
         """The time is for the whole proof, not for each byte."""
@@ -1099,7 +1034,7 @@ class TestTrusts(EmbedTest):
         app = App(self)
         self.prelude = FULL_DISK
         host = Host(self, MODERN)
-        self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+        self.assert_reaches(app, host)
         host.say("learn", name="new")
         host.expect("tools/list_changed")
         deadline = time.monotonic() + DEADLINE
