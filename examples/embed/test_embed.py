@@ -132,13 +132,10 @@ class App:
         self.process.stdin.close()
         return self.process.wait(DEADLINE)
 
-    def die(self) -> None:
-        self.process.kill()
-        self.process.wait(DEADLINE)
-
     def kill(self) -> None:
         """End as an application does that crashes."""
-        self.die()
+        self.process.kill()
+        self.process.wait(DEADLINE)
         self._reader.join(DEADLINE)
         assert self.process.stdin is not None and self.process.stdout is not None
         with contextlib.suppress(OSError):
@@ -303,27 +300,30 @@ class EmbedTest(unittest.TestCase):
         expected = hmac.new(key, other_role + theirs + ours, "sha256").digest()
         self.assertEqual(expected, stream.read(32))
 
+    def be_bridge(self) -> Any:
+        """Connect to the application, and return the file of the connection."""
+        record = self.record()
+        stream = self.dial(record["port"]).makefile("rwb", 0)
+        self.addCleanup(stream.close)
+        self.prove(stream, bytes.fromhex(record["key"]), b"bridge", b"app")
+        return stream
+
     def dial(self, port: int) -> socket.socket:
         connection = socket.create_connection(("127.0.0.1", port), DEADLINE)
         self.addCleanup(connection.close)
         return connection
 
+    def file_of(self, app: Optional[App] = None) -> Path:
+        """Return the discovery file of an application."""
+        [file] = self.folder.glob(f"*.{app.pid}-*.app.json" if app else "*.app.json")
+        return file
+
     def record(self, app: Optional[App] = None) -> Json:
         """Read the discovery file of an application."""
-        pattern = f"*.{app.pid}-*.app.json" if app else "*.app.json"
-        [file] = self.folder.glob(pattern)
-        return dict(json.loads(file.read_text("utf-8")))
+        return dict(json.loads(self.file_of(app).read_text("utf-8")))
 
     def id_of(self, app: App) -> str:
         return f"{app.pid}-{self.record(app)['port']}"
-
-    def change_record(self, app: App, *without: str, **members: Any) -> None:
-        """Change the discovery file of an application."""
-        record = {**self.record(app), **members}
-        for name in without:
-            del record[name]
-        [file] = self.folder.glob(f"*.{app.pid}-*.app.json")
-        file.write_text(json.dumps(record), "utf-8")
 
     def files(self) -> list[str]:
         """Return the kinds of the files in the folder."""
@@ -452,16 +452,6 @@ class TestPassesThrough(EmbedTest):
         self.assertTrue(self.withdrawn.wait(DEADLINE))
         self.assertIn("MainThread", host.say("who"))
 
-    def test_two_hosts_can_use_one_application(self) -> None:
-        app = App(self)
-        hosts = [Host(self, version) for version in (LEGACY, MODERN, LEGACY)]
-        for host in hosts:
-            self.assert_reaches(app, host)
-        hosts[0].say("learn", name="new")
-        for host in hosts:
-            while "new" not in [tool["name"] for tool in host.list_tools()]:
-                host.expect("tools/list_changed")
-
     def test_an_application_without_python_can_follow_the_page(self) -> None:
         """It uses nothing of mcp_app.py, and knows three methods."""
         readme = (HERE / "README.md").read_text("utf-8")
@@ -479,15 +469,13 @@ class TestPassesThrough(EmbedTest):
 
     def test_a_bridge_of_edition_4_works(self) -> None:
         app = App(self, "--label", "house.blend")
-        record = self.record()
-        with self.dial(record["port"]).makefile("rwb", 0) as stream:
-            self.prove(stream, bytes.fromhex(record["key"]), b"bridge", b"app")
-            for message in OPENING_400:
-                stream.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-            results: dict[int, Any] = {}
-            while not {2, 3, 4, 5, 6, 8, 9} <= results.keys():
-                answer = json.loads(stream.readline())
-                results[answer.get("id")] = answer.get("result", answer)
+        stream = self.be_bridge()
+        for message in OPENING_400:
+            stream.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        results: dict[int, Any] = {}
+        while not {2, 3, 4, 5, 6, 8, 9} <= results.keys():
+            answer = json.loads(stream.readline())
+            results[answer.get("id")] = answer.get("result", answer)
         self.assertIn("tools", results[2]["capabilities"])
         self.assertEqual((3, 3), (len(results[3]["tools"]), len(results[4]["tools"])))
         self.assertEqual("2025-11-25", results[5]["protocolVersion"])
@@ -607,11 +595,7 @@ class TestSurvives(EmbedTest):
     def be_silent_bridge(self, app: App) -> None:
         """Be a bridge that reads nothing while a tool logs a lot. Return when the tool has
         ended."""
-        record = self.record()
-        bridge = mcp_app.Connection(
-            self.dial(record["port"]), bytes.fromhex(record["key"]), "bridge", "app", DEADLINE)
-        self.addCleanup(bridge.__exit__)
-        bridge.send(modern_call("chatter", times=100))
+        self.be_bridge().write(modern_call("chatter", times=100) + b"\n")
         app.expect("begun chatter")
         app.say("go")
         app.expect("said chatter")
@@ -681,22 +665,6 @@ class TestSurvives(EmbedTest):
         while "any" not in [tool["name"] for tool in host.list_tools()]:
             host.expect("tools/list_changed")
         self.assertIn("Method not found", self.stderr_of("mcp_app"))
-
-    def test_an_answer_to_a_question_of_an_earlier_run_is_refused(self) -> None:
-        app = App(self)
-        host = Host(self, MODERN, on_elicit=lambda params: {})
-        asking = host.start("tools/call", {"name": "ask"}).result(DEADLINE)
-        answers = {key: {"action": "accept", "content": {"name": "Ada"}}
-                   for key in asking["inputRequests"]}
-        retry = {"name": "ask", "inputResponses": answers,
-                 "requestState": asking["requestState"]}
-        self.assertEqual("Hello, Ada", host.request(
-            "tools/call", retry)["content"][0]["text"])
-        app.kill()
-        App(self)
-        host.say_after_the_end("who")
-        with self.assertRaises(RpcError):
-            host.request("tools/call", retry)
 
     def test_if_run_on_main_fails_the_call_fails_with_its_text(self) -> None:
         App(self, "--no-loop")
@@ -803,16 +771,11 @@ class TestSurvives(EmbedTest):
 
     @unittest.skipIf(os.name == "nt", "Windows sends Ctrl-C to all processes of a console")
     def test_an_interrupt_ends_the_bridge_quietly(self) -> None:
-        bridge = subprocess.Popen(
-            [sys.executable, BRIDGE, "fake"], env=self.env, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        assert bridge.stdin is not None and bridge.stdout is not None
-        bridge.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
-        bridge.stdin.flush()
+        bridge = self.start_bridge("status")
         bridge.stdout.readline()  # now it serves
         bridge.send_signal(signal.SIGINT)
-        self.assertEqual(("", ""), bridge.communicate(timeout=DEADLINE))
-        self.assertEqual(-signal.SIGINT, bridge.returncode)
+        self.assertEqual(-signal.SIGINT, bridge.wait(DEADLINE))
+        self.assertEqual("", self.stderr_of("mcp_app"))
 
 
 class TestTrusts(EmbedTest):
@@ -890,10 +853,10 @@ class TestTrusts(EmbedTest):
 
     def test_a_file_may_have_unknown_members_and_lack_others(self) -> None:
         app = App(self)
-        self.change_record(app, machine="elsewhere")
-        self.assert_reaches(app, Host(self, MODERN))
-        self.change_record(app, "pid", "machine", future={"a": 1})
-        self.assert_reaches(app, Host(self, MODERN))
+        known = {name: self.record()[name] for name in ("name", "port", "key")}
+        for others in ({"machine": "elsewhere", "pid": app.pid}, {"future": {"a": 1}}):
+            self.file_of().write_text(json.dumps({**known, **others}), "utf-8")
+            self.assert_reaches(app, Host(self, MODERN))
 
     def test_the_file_of_another_machine_is_left_alone(self) -> None:
         """Several machines may share one home folder."""
@@ -932,14 +895,13 @@ class TestTrusts(EmbedTest):
         odd: Any
         for odd in (5, [], {}):
             requests += [
-                ("tools/call", {"name": odd}), ("tools/call", {"name": "ask", "requestState": odd}),
+                ("tools/call", {"name": odd}),
                 ("tools/call", {"name": "who", "_meta": {META + "protocolVersion": odd}}),
                 ("subscriptions/listen", {"notifications": {"resourceSubscriptions": [odd]}})]
         for method, params in requests:
             with self.subTest(params=params):
-                with self.assertRaises(RpcError) as caught:
-                    host.request(method, params)
-                self.assertEqual(-32602, caught.exception.code)
+                error = outcome(host, method, params)
+                self.assertEqual(-32602, error.code)
         self.assert_reaches(app, host)
 
     @unittest.skipIf(os.name == "nt", "names of files in Windows have no newlines")
@@ -1000,11 +962,6 @@ class TestTrusts(EmbedTest):
         self.assertRegex(self.run_app(), "^cannot serve: this user has no home folder")
         self.assertRegex(Host(self, MODERN).say("who"), "this user has no home folder")
 
-    def test_without_threads_no_file_is_left(self) -> None:
-        self.prelude = NO_THREADS
-        self.assertEqual("cannot serve: no threads here\n", self.run_app())
-        self.assertEqual([], self.files())
-
     def test_a_line_without_an_end_is_not_kept(self) -> None:
         chunks = [b"x" * 100] * 10**4 + [b"\nnext\nl", b"ast", b""]
         with unittest.mock.patch.object(mcp_app, "LONGEST", 1000):
@@ -1025,10 +982,12 @@ class TestTrusts(EmbedTest):
                     if not connection.recv(64):
                         raise OSError("the application has closed it")
 
-    def test_if_the_disk_is_full_the_application_gets_an_exception(self) -> None:
-        self.prelude = FULL_DISK
-        self.assertRegex(self.run_app(), "^cannot serve: the disk is full")
-        self.assertEqual([], self.files())
+    def test_an_application_that_cannot_serve_hears_why_and_leaves_no_file(self) -> None:
+        for self.prelude, text in (
+                (NO_THREADS, "no threads here"), (FULL_DISK, "the disk is full")):
+            with self.subTest(text):
+                self.assertEqual(f"cannot serve: {text}\n", self.run_app())
+                self.assertEqual([], self.files())
 
     def test_if_the_disk_is_full_the_bridge_works_but_forgets_the_lists(self) -> None:
         app = App(self)
