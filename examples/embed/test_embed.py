@@ -397,8 +397,8 @@ class TestPassesThrough(EmbedTest):
         App(self)
         for number, version in enumerate(self.eras()):
             host = Host(self, version)
-            host.subscribe(["app://other"])
             host.subscribe(["app://scene"])
+            host.subscribe(["app://other"])
             host.say("touch")
             host.say("learn", name=f"new{number}")
             kinds: list[str] = []
