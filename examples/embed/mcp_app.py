@@ -7,7 +7,7 @@ The application calls serve():
 
 The host starts this file, which connects to the application:
 
-    python3 mcp_app.py NAME [--pid N]
+    python3 mcp_app.py NAME
 
 Copy this file and mcp_ref.py into one folder of the application. NAME is the name of
 the Server. run_on_main(job) is a function of the application. It returns at once, and
@@ -380,9 +380,8 @@ class HostCall:
 class Bridge:
     """Relays lines between the host and the application."""
 
-    def __init__(self, name: str, pid: Optional[int] = None) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
-        self._pid = pid
         self._out = Outbox(write_stdout)
         self.server = Server(name, "1.0", capabilities=[
             "tools", "prompts", "resources", "completions"])
@@ -449,19 +448,12 @@ class Bridge:
                 self._note(message)
 
     def _is_relayed(self, message: Json) -> bool:
-        """Tell whether a request needs a function of the application.
-
-        The desk refuses requests before the handshake, or in an unknown revision.
-        """
-        if message["method"] not in RELAYED:
-            return False
+        """Tell whether a request needs a function of the application, which refuses one
+        before the handshake or in an unknown revision."""
         name = params_of(message).get("name")
         if message["method"] == "tools/call" and name in OWN_TOOLS:
             return name in [tool["name"] for tool in self._offer["lists"]["tools"]]
-        version = meta_of(message).get(META + "protocolVersion")
-        if version is None:
-            return "notifications/initialized" in self._opening
-        return isinstance(version, str) and version in REVISIONS
+        return message["method"] in RELAYED
 
     def _relay(self, call: HostCall) -> None:
         """Send a call on. If the application has to be found first, a thread does so.
@@ -688,12 +680,11 @@ class Bridge:
         """Return what to do if _find_app() has returned None."""
         with self._connecting:
             troubles = "; ".join(self._troubles)
-        process = "" if self._pid is None else f", process {self._pid},"
         if troubles:
-            return f"{self.title}{process} cannot be reached: {troubles}"
+            return f"{self.title} cannot be reached: {troubles}"
         others = {one_line(one.name) for one in read_instances()[0]} - {self._name}
-        return (f"{self.title}{process} is not running; start it and call again. Its "
-                f"name was searched in {folder_name()}. Other names there: "
+        return (f"{self.title} is not running; start it and call again. Its name was "
+                f"searched in {folder_name()}. Other names there: "
                 f"{', '.join(sorted(others)) or 'none'}")
 
     def _stay_connected(self) -> None:
@@ -752,13 +743,11 @@ class Bridge:
                           ) from None
 
     def _instances(self) -> list[Instance]:
-        """Return the instances of this application, in the order of read_instances().
-        """
+        """Return the instances of this application, the newest first."""
         instances, faults = read_instances()
         for fault in faults:
             self._warn(fault)
-        return [one for one in instances
-                if one.name == self._name and self._pid in (None, one.pid)]
+        return [one for one in instances if one.name == self._name]
 
     def _warn(self, trouble: str) -> None:
         trouble = one_line(trouble)
@@ -813,11 +802,10 @@ def main(argv: Optional[list[str]] = None) -> None:
     """Be the bridge."""
     parser = argparse.ArgumentParser(description="Connect a host to an application.")
     parser.add_argument("name", help="the name of the Server in the application")
-    parser.add_argument("--pid", type=int, help="the process id of the application")
     parser.add_argument("--silence", help=argparse.SUPPRESS)  # of 4.0.0; no effect
-    arguments = parser.parse_args(argv)
+    name = parser.parse_args(argv).name
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends this without a traceback
-    Bridge(arguments.name, arguments.pid).run()
+    Bridge(name).run()
 
 
 # Both sides: messages, the folder, its files, and the connection.
