@@ -43,7 +43,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
@@ -171,8 +171,8 @@ class App:
                 self._closed.wait(1.0)
 
     def _serve(self, accepted: socket.socket) -> None:
-        with accepted, suppress(OSError), Connection(
-                accepted, self._key, "app", "bridge", HANDSHAKE_SECONDS) as connection:
+        with accepted, suppress(OSError), closing(Connection(
+                accepted, self._key, "app", "bridge", HANDSHAKE_SECONDS)) as connection:
             with self._lock:
                 self._connections.add(connection)
             try:
@@ -341,7 +341,7 @@ class Link:
             return one_line(self.client.request(LABEL, timeout=PROOF_SECONDS)["label"])
         except RequestTimeout:
             return "busy"
-        except UNREADABLE:
+        except Exception:  # applications may answer anything
             return "no label"
 
     def _hear(self, method: str, params: Json) -> None:
@@ -353,7 +353,7 @@ class Link:
     def _read(self, on_line: Callable[[bytes], Any],
               on_close: Callable[[Exception], Any]) -> None:
         """Receive lines until the connection ends. This is the job of a thread."""
-        with self._connection, suppress(OSError):
+        with closing(self._connection), suppress(OSError):
             for line in self._connection.lines():
                 message = message_in(line)
                 if not isinstance(message, dict):
@@ -763,7 +763,7 @@ class Bridge:
         link.has_lists = False
         try:
             offer = read_offer(link.client, self._name)
-        except UNREADABLE as error:
+        except Exception as error:  # applications may answer anything
             self._warn(f"the lists of {self.title} cannot be read: {error!r}")
             return
         link.has_lists = True
@@ -809,11 +809,6 @@ def main(argv: Optional[list[str]] = None) -> None:
 
 
 # Both sides: messages, the folder, its files, and the connection.
-
-# What a file or an answer of another program may lead to.
-UNREADABLE = (OSError, RpcError, ValueError, LookupError, TypeError, AttributeError,
-              OverflowError, RecursionError)
-
 
 def params_of(message: Json) -> Json:
     params = message.get("params")
@@ -868,7 +863,7 @@ def stored_offer(name: str) -> Json:
     """Return what an application had in its last run."""
     offer: Json = {"info": {"name": name, "version": "1.0"}, "instructions": None,
                    "lists": {kind: [] for kind in LISTS.values()}}
-    with suppress(*UNREADABLE):  # older editions had other lists
+    with suppress(Exception):  # older editions had other lists
         stored = json.loads(memory_file(name).read_text("utf-8"))
         offer = {**offer, **stored, "lists": {**offer["lists"], **stored["lists"]}}
     return offer
@@ -924,7 +919,7 @@ def read_instances() -> tuple[list[Instance], list[str]]:
             instances.append(read_instance(file))
         except FileNotFoundError:  # the application has just ended
             pass
-        except UNREADABLE as error:  # other programs may write anything
+        except Exception as error:  # other programs may write anything
             faults.append(f"{file.name}: {error!r:.200}")
     instances.sort(key=lambda one: one.started, reverse=True)
     return instances, faults
@@ -1043,10 +1038,8 @@ class Connection:
         self._outbox = Outbox(self._write)
         self.send = self._outbox.put
 
-    def __enter__(self) -> Connection:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
+    def close(self) -> None:
+        """Free what the connection needs. Nobody uses it any more."""
         self._outbox.close()
         self._socket.close()
 

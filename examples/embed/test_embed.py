@@ -102,22 +102,15 @@ class App:
             case.command("fake_app", name, *options), env=case.env, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = self.process.pid
-        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self._late = threading.Timer(4 * DEADLINE, self.process.kill)
+        self._late.start()
         case.addCleanup(self.kill)
         self.expect("serving")
 
-    def _read(self) -> None:
-        for line in self.process.stdout or ():
-            self._lines.put(line.strip())
-
-    def read(self) -> str:
-        """Wait for the next line of the application."""
-        return self._lines.get(timeout=DEADLINE)
-
     def expect(self, line: str) -> None:
-        found = self.read()
+        """Wait for the next line of the application."""
+        assert self.process.stdout is not None
+        found = self.process.stdout.readline().strip()
         if found != line:
             raise AssertionError(f"expected {line!r}, got {found!r}")
 
@@ -136,7 +129,7 @@ class App:
         """End as an application does that crashes."""
         self.process.kill()
         self.process.wait(DEADLINE)
-        self._reader.join(DEADLINE)
+        self._late.cancel()
         assert self.process.stdin is not None and self.process.stdout is not None
         with contextlib.suppress(OSError):
             self.process.stdin.close()
