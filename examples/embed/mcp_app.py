@@ -46,7 +46,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Union
 from urllib.parse import quote
 
 if TYPE_CHECKING or not __package__:
@@ -311,7 +311,7 @@ class Link:
         self.ended = False
         self.ended_at = 0.0  # by time.time()
         self.replaced: Optional[int] = None  # the process that this one replaced unseen
-        self.has_lists = False
+        self.has_lists: Optional[bool] = None  # False: they could not be read
         self.changed = threading.Event()  # a list has changed, or the connection ended
         self.client = Client(self, protocol_version=MODERN, timeout=LIST_SECONDS,
                              on_notification=self._hear)
@@ -401,8 +401,6 @@ class Bridge:
         self._looked = threading.Event()  # the first look for the application is over
         self._connecting = threading.Lock()  # held to connect; guards what follows
         self._offer: Json  # what the application has or had
-        self._troubles: list[str] = []  # why the application could not be reached
-        self._warnings: set[str] = set()  # that were logged
         self._set_offer(stored_offer(name))
 
     def run(self) -> None:
@@ -466,19 +464,20 @@ class Bridge:
         else:
             self._relay_to(link, call)
 
-    def _relay_to(self, link: Optional[Link], call: HostCall) -> None:
+    def _relay_to(self, link: Union[Link, str], call: HostCall) -> None:
         """Send a call to an application, unless that would surprise the user."""
-        if link is None:
-            self._fail(call, self._why_not())
+        if isinstance(link, str):  # there is none
+            self._fail(call, link)
             return
         process = f"process {link.instance.pid}"
         with self._lock:
+            if call.message["id"] not in self._calls:  # it was cancelled
+                return
             replaced = link.replaced
             link.replaced = None
             if replaced is None and not link.ended:
-                if call.message["id"] in self._calls:  # it was not cancelled
-                    call.link = link
-                    link.send(call.line)
+                call.link = link
+                link.send(call.line)
                 return
         reason = f"{process} of {self.title} has ended; call again"
         if replaced is not None:
@@ -617,8 +616,8 @@ class Bridge:
         If it does not run, the result says what to start.
         """
         link = self._find_app()
-        if link is None:
-            return self._why_not()
+        if isinstance(link, str):
+            return link
         lines = [f"{self.title} runs. choose_instance sends calls to another instance."]
         with self._connecting:
             for one in self._instances():
@@ -656,9 +655,9 @@ class Bridge:
 
     # The connection to the application.
 
-    def _find_app(self) -> Optional[Link]:
+    def _find_app(self) -> Union[Link, str]:
         """Return the connection to the application. If there is none, connect to the
-        newest instance that proves itself. None: the application cannot be reached.
+        newest instance that proves itself. If there is no instance, return what to do.
 
         A call does not wait for the next look of _stay_connected(). It looks itself, so
         that the first call after a restart works.
@@ -666,26 +665,22 @@ class Bridge:
         with self._connecting:
             if self._link is not None and not self._link.ended:
                 return self._link
-            self._troubles = []
-            for instance in self._instances():
+            instances, troubles = read_instances()
+            for instance in instances:
                 try:
-                    return self._use(instance)
+                    if instance.name == self._name:
+                        return self._use(instance)
                 except ConnectionError:  # it has ended, or it is ending just now
                     pass
                 except OSError as error:
-                    self._warn(str(error))
-        return None
-
-    def _why_not(self) -> str:
-        """Return what to do if _find_app() has returned None."""
-        with self._connecting:
-            troubles = "; ".join(self._troubles)
+                    troubles.append(str(error))
         if troubles:
-            return f"{self.title} cannot be reached: {troubles}"
-        others = {one_line(one.name) for one in read_instances()[0]} - {self._name}
+            reasons = "; ".join(map(one_line, troubles))
+            return f"{self.title} cannot be reached: {reasons}"
+        others = sorted({one_line(one.name) for one in instances} - {self._name})
         return (f"{self.title} is not running; start it and call again. Its name was "
                 f"searched in {folder_name()}. Other names there: "
-                f"{', '.join(sorted(others)) or 'none'}")
+                f"{', '.join(others) or 'none'}")
 
     def _stay_connected(self) -> None:
         """Connect whenever the application appears. Read its lists when they change.
@@ -693,7 +688,7 @@ class Bridge:
         while True:
             link = self._find_app()
             self._looked.set()
-            if link is None:
+            if isinstance(link, str):
                 time.sleep(POLL_SECONDS)
                 continue
             link.changed.wait(None if link.has_lists else RETRY_SECONDS)
@@ -744,27 +739,17 @@ class Bridge:
 
     def _instances(self) -> list[Instance]:
         """Return the instances of this application, the newest first."""
-        instances, faults = read_instances()
-        for fault in faults:
-            self._warn(fault)
-        return [one for one in instances if one.name == self._name]
-
-    def _warn(self, trouble: str) -> None:
-        trouble = one_line(trouble)
-        if trouble not in self._troubles:
-            self._troubles.append(trouble)
-        if trouble not in self._warnings:
-            self._warnings.add(trouble)
-            log.warning("%s", trouble)
+        return [one for one in read_instances()[0] if one.name == self._name]
 
     def _read_lists(self, link: Link) -> None:
         """Ask what the application has. Tell the host which lists have changed."""
         known = self._offer["lists"]
-        link.has_lists = False
         try:
             offer = read_offer(link.client, self._name)
         except Exception as error:  # applications may answer anything
-            self._warn(f"the lists of {self.title} cannot be read: {error!r}")
+            if link.has_lists is not False:
+                log.warning("the lists of %s cannot be read: %r", self.title, error)
+            link.has_lists = False
             return
         link.has_lists = True
         self._set_offer(offer)
@@ -774,7 +759,7 @@ class Bridge:
         try:
             write_private(memory_file(self._name), offer)
         except OSError as error:
-            self._warn(f"the lists of {self.title} cannot be stored: {error}")
+            log.warning("the lists of %s cannot be stored: %s", self.title, error)
 
     def _set_offer(self, offer: Json) -> None:
         self._offer = offer

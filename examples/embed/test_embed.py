@@ -716,18 +716,6 @@ class TestSurvives(EmbedTest):
         call.result(DEADLINE)
         self.assertIn("house.blend", host.say("status"))
 
-    def test_only_lists_that_have_changed_are_announced(self) -> None:
-        app = App(self)
-        host = Host(self, MODERN)
-        host.subscribe(["app://scene"], prompts=True, resources=True)
-        app.kill()
-        App(self)
-        host.say_after_the_end("touch")
-        kinds = []
-        while "resources/updated" not in kinds:
-            kinds.append(host.seen.get(timeout=DEADLINE)[0].split("/", 1)[1])
-        self.assertEqual([], [one for one in kinds if one.endswith("list_changed")])
-
     def test_lines_before_the_end_of_stdin_are_answered(self) -> None:
         App(self)
         messages: list[Json] = [
