@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import fake_app
 import mcp_app
-from mcp_ref import META, REVISIONS, Client, RpcError
+from mcp_ref import META, REVISIONS, Client, Peer, RpcError
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -67,9 +67,14 @@ os.replace = replace
 """
 OWN_TOOLS = ["status", "choose_instance"]  # of the bridge
 MODERN_RESULT = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-DISCOVERED = {**MODERN_RESULT, "supportedVersions": [MODERN], "capabilities": {"tools": {}}}
-LISTED = {**MODERN_RESULT, "tools": [{"name": "any", "inputSchema": {"type": "object"}}]}
-CALLED = {"resultType": "complete", "content": [{"type": "text", "text": "called"}]}
+# The methods of an application without Python. None of them looks at its params.
+METHODS: dict[str, Any] = {
+    "server/discover": lambda *_, **__: {
+        **MODERN_RESULT, "supportedVersions": [MODERN], "capabilities": {"tools": {}}},
+    "tools/list": lambda *_, **__: {
+        **MODERN_RESULT, "tools": [{"name": "any", "inputSchema": {"type": "object"}}]},
+    "tools/call": lambda *_, **__: {
+        "resultType": "complete", "content": [{"type": "text", "text": "called"}]}}
 # What a bridge of mcp_app 4.0.0 sends for a host of 2025-11-25 that calls a tool.
 META_400 = {META + "protocolVersion": "2026-07-28", META + "clientCapabilities": {},
             META + "clientInfo": {"name": "mcp_app", "version": "1.0"}}
@@ -86,9 +91,6 @@ OPENING_400: list[dict[str, Any]] = [
         "capabilities": {}}},
     {"method": "notifications/initialized"},
     {"id": 6, "method": "logging/setLevel", "params": {"level": "info"}},
-    {"id": 7, "method": "subscriptions/listen", "params": LISTEN_400},
-    {"method": "notifications/cancelled", "params": {
-        "requestId": 1, "reason": "cancelled"}},
     {"id": 8, "method": "tools/call", "params": {"name": "who"}},
     {"id": 9, "method": "mcp_app/label"}]
 Json = dict[str, Any]
@@ -257,31 +259,24 @@ class EmbedTest(unittest.TestCase):
             "machine": socket.gethostname(), **members}), "utf-8")
         return file
 
-    def be_app(self, results: Json, key: bytes = bytes(32)) -> None:
-        """Be an application for one bridge, which uses nothing of mcp_app.py. It knows
-        some methods and their results."""
+    def be_app(self, methods: Json, key: bytes = bytes(32)) -> None:
+        """Be an application for one bridge, which uses nothing of mcp_app.py, and knows
+        only some methods."""
         listener = socket.create_server(("127.0.0.1", 0))
         listener.settimeout(DEADLINE)
         self.write_record(port=listener.getsockname()[1], key=key.hex())
-        thread = threading.Thread(target=self.serve_bridge, args=(listener, results, key))
+        thread = threading.Thread(target=self.serve_bridge, args=(listener, methods, key))
         thread.start()
         self.addCleanup(thread.join, DEADLINE)
 
-    def serve_bridge(self, listener: socket.socket, results: Json, key: bytes) -> None:
+    def serve_bridge(self, listener: socket.socket, methods: Json, key: bytes) -> None:
         connection, _ = listener.accept()
         connection.settimeout(DEADLINE)
         with listener, connection, connection.makefile("rwb", 0) as stream:
             self.prove(stream, key, b"app", b"bridge")
+            peer = Peer(lambda line: stream.write(line + b"\n"), lambda job: job(), methods)
             for line in stream:
-                message = json.loads(line)
-                if "id" not in message:
-                    continue
-                answer = {"jsonrpc": "2.0", "id": message["id"]}
-                if message["method"] in results:
-                    answer["result"] = results[message["method"]]
-                else:
-                    answer["error"] = {"code": -32601, "message": "Method not found"}
-                stream.write(json.dumps(answer).encode() + b"\n")
+                peer.receive(line)
 
     def prove(self, stream: Any, key: bytes, own_role: bytes, other_role: bytes) -> None:
         """Exchange proofs with the other side."""
@@ -453,8 +448,7 @@ class TestPassesThrough(EmbedTest):
             hmac.new(key, b"app" + ours + theirs, "sha256").hexdigest(),
             hmac.new(key, b"bridge" + theirs + ours, "sha256").hexdigest()])
         for version in self.eras():
-            self.be_app({"server/discover": DISCOVERED, "tools/list": LISTED,
-                         "tools/call": CALLED}, key)
+            self.be_app(METHODS, key)
             host = Host(self, version)
             self.assertEqual("called", host.say("any"))
             host.close()
@@ -649,14 +643,14 @@ class TestSurvives(EmbedTest):
             time.sleep(BETWEEN_LOOKS)
 
     def test_lists_that_cannot_be_read_are_asked_for_again(self) -> None:
-        answers = {"server/discover": DISCOVERED}
-        self.be_app(answers)
+        methods = {"server/discover": METHODS["server/discover"]}
+        self.be_app(methods)
         host = Host(self, MODERN)
         host.expect("subscriptions/acknowledged")
-        answers["tools/list"] = LISTED
+        methods["tools/list"] = METHODS["tools/list"]
         while "any" not in [tool["name"] for tool in host.list_tools()]:
             host.expect("tools/list_changed")
-        self.assertIn("Method not found", self.stderr_of("mcp_app"))
+        self.assertIn("cannot be read", self.stderr_of("mcp_app"))
 
     def test_if_run_on_main_fails_the_call_fails_with_its_text(self) -> None:
         App(self, "--no-loop")
