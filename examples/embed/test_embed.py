@@ -207,17 +207,12 @@ def all_lists(client: Client) -> list[Any]:
 class EmbedTest(unittest.TestCase):
     """A test with its own folder for discovery files."""
 
-    hesitant: Host  # its user is hesitate()
-
     def setUp(self) -> None:
         temporary = tempfile.TemporaryDirectory()
         self.addCleanup(temporary.cleanup)
         self.folder = Path(temporary.name) / "apps"
         self.env = {**os.environ, "MCP_APPS_FOLDER": str(self.folder),
                     "PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE)])}
-
-        self.asked = threading.Event()  # see hesitate()
-        self.withdrawn = threading.Event()
         self.prelude = ""  # statements that processes run first
         self.addCleanup(self.check_stderr)
 
@@ -239,13 +234,6 @@ class EmbedTest(unittest.TestCase):
         for version in (LEGACY, MODERN):
             with self.subTest(version):
                 yield version
-
-    def hesitate(self, params: Json) -> Json:
-        """Be a user who does not answer a question before it is withdrawn."""
-        self.asked.set()
-        self.hesitant.expect("cancelled")
-        self.withdrawn.set()
-        return {"action": "cancel"}
 
     def assert_reaches(self, app: App, host: Host) -> None:
         self.assertEqual(f"{app.pid} MainThread", host.say("who"))
@@ -429,16 +417,6 @@ class TestPassesThrough(EmbedTest):
         refused = outcome(host, "tools/call", {"name": "ask"})
         self.assertIn("no window", str(refused))  # an RpcError or a result
 
-    def test_a_cancelled_call_withdraws_its_question(self) -> None:
-        """In the modern era, the call has ended when the question is asked."""
-        App(self)
-        host = self.hesitant = Host(self, LEGACY, on_elicit=self.hesitate)
-        call = host.begin("ask")
-        self.assertTrue(self.asked.wait(DEADLINE))
-        call.cancel()
-        self.assertTrue(self.withdrawn.wait(DEADLINE))
-        self.assertIn("MainThread", host.say("who"))
-
     def test_an_application_without_python_can_follow_the_page(self) -> None:
         """It uses nothing of mcp_app.py, and knows three methods."""
         readme = (HERE / "README.md").read_text("utf-8")
@@ -517,15 +495,26 @@ class TestSurvives(EmbedTest):
             self.assertIn("ended during the call", result["content"][0]["text"])
             self.assertIn("unknown", result["content"][0]["text"])
 
-    def test_a_legacy_question_is_withdrawn_when_the_application_ends(self) -> None:
+    def test_a_question_is_withdrawn_if_its_call_or_the_application_ends(self) -> None:
+        """In the modern era, the call has ended when the question is asked."""
         app = App(self)
-        host = self.hesitant = Host(self, LEGACY, on_elicit=self.hesitate)
-        call = host.begin("ask")
-        self.assertTrue(self.asked.wait(DEADLINE))
-        app.kill()
-        text = call.result(DEADLINE)["content"][0]["text"]
+        asked, withdrawn = threading.Semaphore(0), threading.Semaphore(0)
+
+        def hesitate(params: Json) -> Json:
+            asked.release()
+            host.expect("cancelled")
+            withdrawn.release()
+            return {"action": "cancel"}
+
+        host = Host(self, LEGACY, on_elicit=hesitate)
+        calls: list[Any] = []
+        for end in (lambda: calls[0].cancel(), app.kill):
+            calls.append(host.begin("ask"))
+            self.assertTrue(asked.acquire(timeout=DEADLINE))
+            end()
+            self.assertTrue(withdrawn.acquire(timeout=DEADLINE))
+        text = calls[1].result(DEADLINE)["content"][0]["text"]
         self.assertIn("ended during the call", text)
-        self.assertTrue(self.withdrawn.wait(DEADLINE))
 
     def test_a_call_that_has_not_begun_in_time_is_refused_and_never_runs(self) -> None:
         app = App(self, "--busy-after", "0.2")
