@@ -668,6 +668,11 @@ class TestSurvives(EmbedTest):
             self.assertRegex(host.say_after_the_end("who"), f"^error: process {app.pid} .*has "
                              f"ended, and process {other.pid} .*nothing was done")
             self.assert_reaches(other, host)
+            chosen = App(self, name=version)
+            other.kill()
+            self.assertRegex(host.say_after_the_end("status"), str(chosen.pid))
+            host.say("choose_instance", instance=self.id_of(chosen))
+            self.assert_reaches(chosen, host)
 
     def test_instances_can_be_listed_and_chosen(self) -> None:
         old = App(self, "--label", "house.blend")
