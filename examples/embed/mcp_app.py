@@ -679,7 +679,7 @@ class Bridge:
             return f"{self.title} cannot be reached: {reasons}"
         others = sorted({one_line(one.name) for one in instances} - {self._name})
         return (f"{self.title} is not running; start it and call again. Its name was "
-                f"searched in {folder_name()}. Other names there: "
+                f"searched in {private_folder()}. Other names there: "
                 f"{', '.join(others) or 'none'}")
 
     def _stay_connected(self) -> None:
@@ -854,22 +854,15 @@ def stored_offer(name: str) -> Json:
     return offer
 
 
-def folder_name() -> Path:
-    """Return the path that the user has chosen, or ~/.mcp_apps."""
+def private_folder() -> Path:
+    """Return the folder that the user has chosen, or ~/.mcp_apps. Only this user can
+    read it. A folder that others can read keeps its rights, and the result is a folder
+    in it."""
     path = os.path.expanduser(os.environ.get("MCP_APPS_FOLDER") or "~/.mcp_apps")
     if path.startswith("~"):
         raise FileNotFoundError("this user has no home folder; let the environment "
                                 "variable MCP_APPS_FOLDER name a folder")
-    return Path(path)
-
-
-def private_folder() -> Path:
-    """Return the folder of the discovery files, which only this user can read.
-
-    A folder that others can read keeps its rights. Then the files are in a folder in
-    it.
-    """
-    folder = folder_name()
+    folder = Path(path)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_owner(folder)
     if os.name == "posix" and folder.stat().st_mode & 0o077:
