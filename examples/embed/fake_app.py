@@ -1,7 +1,6 @@
 """An application for test_embed.py. Its event loop is a queue.
 
-    python3 fake_app.py NAME [--busy-after SECONDS] [--handshake SECONDS] [--no-loop]
-                        [--label TEXT]
+    python3 fake_app.py NAME [--busy-after SECONDS] [--no-loop] [--label TEXT]
 
 A line on stdin is a command: "go" lets the tool `wait` or `chatter` go on, "close" and
 "serve" switch the plug-in off and on, and "leave" starts a child process that exits.
@@ -125,11 +124,9 @@ def main(arguments: Optional[list[str]] = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("name")
     parser.add_argument("--busy-after", type=float, default=30.0)
-    parser.add_argument("--handshake", type=float, default=30.0)
     parser.add_argument("--no-loop", action="store_true")
     parser.add_argument("--label")
     args = parser.parse_args(arguments)
-    mcp_app.HANDSHAKE_SECONDS = args.handshake
     jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
     go = threading.Event()
 

@@ -7,7 +7,7 @@ The application calls serve():
 
 The host starts this file, which connects to the application:
 
-    python3 mcp_app.py NAME [--pid N]
+    python3 mcp_app.py NAME
 
 Copy this file and mcp_ref.py into one folder of the application. NAME is the name of
 the Server. run_on_main(job) is a function of the application. It returns at once, and
@@ -27,9 +27,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
-import functools
 import hmac
-import io
 import itertools
 import json
 import logging
@@ -44,25 +42,21 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Callable, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Union
 from urllib.parse import quote
-
-if sys.platform == "win32":
-    import ctypes
 
 if TYPE_CHECKING or not __package__:
     from mcp_ref import (
-        INTERNAL_ERROR, LISTS, META, REVISIONS, Bounds, Client, ConnectionClosed, Peer,
-        RequestTimeout, RpcError, Server, ServerSession, Subscription, ToolError,
-        classify, decode, encode, text)
+        INTERNAL_ERROR, LISTS, META, REVISIONS, Bounds, Client, ConnectionClosed,
+        RequestTimeout, RpcError, Server, ToolError, classify, decode, encode, text)
 else:  # the files belong to a package
     from .mcp_ref import (
-        INTERNAL_ERROR, LISTS, META, REVISIONS, Bounds, Client, ConnectionClosed, Peer,
-        RequestTimeout, RpcError, Server, ServerSession, Subscription, ToolError,
-        classify, decode, encode, text)
+        INTERNAL_ERROR, LISTS, META, REVISIONS, Bounds, Client, ConnectionClosed,
+        RequestTimeout, RpcError, Server, ToolError, classify, decode, encode, text)
 
 Json = dict[str, Any]
 RunOnMain = Callable[[Callable[[], None]], Any]
@@ -70,6 +64,7 @@ RunOnMain = Callable[[Callable[[], None]], Any]
 HANDSHAKE_SECONDS = 5.0  # that the application waits for a proof
 STALL_SECONDS = 30  # that the writing of a line may take; then the connection ends
 LONGEST = Bounds().line  # bytes of a line, and of what may wait for a reader
+CHUNK = 65536  # bytes that are read at once
 CHALLENGE = 32  # bytes of a challenge, and of a proof
 LABEL = "mcp_app/label"  # a method: which document is open
 CANCELLED = "notifications/cancelled"
@@ -87,7 +82,10 @@ def serve(server: Server, run_on_main: RunOnMain, busy_after: float = 30.0,
     means that the discovery file cannot be written, RuntimeError that this interpreter
     allows no threads.
     """
-    app = App(server, run_on_main, busy_after, label)
+    if label is not None:
+        with suppress(ValueError):  # it was registered when this was called before
+            server.method(LABEL)(lambda: {"label": one_line(label())})
+    app = App(server, run_on_main, busy_after)
     app.open()
     return app.close
 
@@ -110,9 +108,6 @@ def find_python() -> str:
     """Return the path of a Python. sys.executable may be the application itself."""
     if Path(sys.executable or "").name.lower().startswith("python"):
         return sys.executable
-    bundled = Path(sys.exec_prefix, "python.exe" if os.name == "nt" else "bin/python3")
-    if bundled.is_file():
-        return str(bundled)
     name = "py" if os.name == "nt" else "python3"  # python3 may open a shop on Windows
     return shutil.which(name) or name
 
@@ -123,12 +118,11 @@ def find_python() -> str:
 class App:
     """Listens for bridges, and serves each of them on a thread."""
 
-    def __init__(self, server: Server, run_on_main: RunOnMain, busy_after: float,
-                 label: Optional[Callable[[], str]]) -> None:
+    def __init__(self, server: Server, run_on_main: RunOnMain,
+                 busy_after: float) -> None:
         self.server = server
         self.run_on_main = run_on_main
         self.busy_after = busy_after
-        self.label = label
         self._key = secrets.token_bytes(32)
         self._pid = os.getpid()
         self._closed = threading.Event()
@@ -172,17 +166,13 @@ class App:
         while not self._closed.is_set():
             try:
                 accepted, _ = self._listener.accept()
-            except OSError:  # the listener is closed, or too many files are open
+                spawn(partial(self._serve, accepted))
+            except (OSError, RuntimeError):  # closed, or too many files or threads
                 self._closed.wait(1.0)
-                continue
-            try:
-                spawn(functools.partial(self._serve, accepted))
-            except RuntimeError:  # no thread can be started now
-                accepted.close()
 
     def _serve(self, accepted: socket.socket) -> None:
-        with accepted, suppress(OSError), Connection(
-                accepted, self._key, "app", "bridge", HANDSHAKE_SECONDS) as connection:
+        with accepted, suppress(OSError), closing(Connection(
+                accepted, self._key, "app", "bridge", HANDSHAKE_SECONDS)) as connection:
             with self._lock:
                 self._connections.add(connection)
             try:
@@ -194,56 +184,30 @@ class App:
 
 
 class Guest:
-    """A bridge that has proved itself, and the calls that it has sent."""
+    """A bridge that has proved itself."""
 
     def __init__(self, app: App, connection: Connection) -> None:
         self.app = app
         self.send = connection.send
-        self.calls: set[Call] = set()  # that have not ended
-        self.lock = threading.Lock()  # guards the set
+        self.session = app.server.connect(self.send, self._start)
         self._connection = connection
-        self._receiving = threading.Lock()  # held while a peer takes in a line
-        self._jobs: list[Callable[[], Any]] = []  # that the line has led to
-        self._session = app.server.connect(self.send, self._jobs.append)
-        # A bridge may ask for the label at any time, so the session does not see that.
-        self._labels = Peer(self.send, self._jobs.append, {
-            LABEL: lambda **params: {"label": one_line(app.label and app.label())}})
+        self._message: Any = None  # that the session takes in
 
     def serve(self) -> None:
-        """Take in lines until the connection ends."""
+        """Take in lines until the connection ends. Then cancel what has not ended."""
         try:
             for line in self._connection.lines():
-                self._take(line)
+                self._message = message_in(line)
+                if not isinstance(self._message, list):  # no bridge sends batches
+                    self.session.receive(line)
         finally:
-            with self.lock:
-                calls = list(self.calls)
-            for call in calls:
-                call.drop()
-            self._session.close()
+            self.session.close()
+            for request in self.session.unanswered():
+                self.session.cancel_incoming(request.request_id)
 
-    def _take(self, line: bytes) -> None:
-        message: Any = None
-        with suppress(RpcError):  # the session answers what is not JSON
-            message = decode(line)
-        if isinstance(message, list):  # no bridge sends batches
-            return
-        asks_label = self.app.label is not None and (
-            isinstance(message, dict) and message.get("method") == LABEL)
-        for job in self._receive(self._labels if asks_label else self._session, line):
-            Call(self, message, job).begin()
-
-    def cancel(self, message: Json) -> None:
-        """Cancel a request, as if the bridge had done so."""
-        self._receive(self._session, encode(notification(
-            CANCELLED, requestId=message["id"])))
-
-    def _receive(self, peer: Peer, line: bytes) -> list[Callable[[], Any]]:
-        """Let a peer take in a line, and return the jobs that it leads to."""
-        with self._receiving:
-            peer.receive(line)
-            jobs = list(self._jobs)
-            self._jobs.clear()
-        return jobs
+    def _start(self, job: Callable[[], Any]) -> None:
+        """Run the job of a request. The session calls this while it takes it in."""
+        Call(self, self._message, job).begin()
 
 
 class Call:
@@ -264,39 +228,25 @@ class Call:
 
     def begin(self) -> None:
         """Hand the job to the main thread."""
-        with self._guest.lock:
-            self._guest.calls.add(self)
         try:
             self._timer.start()
             self._guest.app.run_on_main(self._run)
         except Exception as error:
             self._refuse(f"the application has not accepted the call: {error}")
 
-    def drop(self) -> None:
-        """Cancel the call, as nobody waits for it any more."""
-        self._timer.cancel()
-        self._guest.cancel(self._message)
-
     def _run(self) -> None:
         if self._has_turn():
-            try:
-                self._job()
-            finally:
-                self._forget()
+            self._job()
 
     def _refuse(self, reason: str) -> None:
         if self._has_turn():
-            self._guest.cancel(self._message)  # so the session will not answer it
+            # The session forgets the request, so it will not answer it.
+            self._guest.session.cancel_incoming(self._message["id"])
             self._guest.send(refusal(self._message, reason))
-            self._forget()
 
     def _has_turn(self) -> bool:
         self._timer.cancel()
         return self._turnstile.acquire(blocking=False)
-
-    def _forget(self) -> None:
-        with self._guest.lock:
-            self._guest.calls.discard(self)
 
 
 # The bridge.
@@ -308,6 +258,7 @@ class Call:
 # lists what the application had in its last run. It sends list_changed if a list is
 # another one when the application has started.
 
+CONNECT_SECONDS = 3.0  # Windows needs two to see that nothing listens
 PROOF_SECONDS = 1.0  # that the bridge waits for the proof of an application
 POLL_SECONDS = 0.25  # between two looks for an application that does not run
 RETRY_SECONDS = 1.0  # until lists that could not be read are asked for again
@@ -337,39 +288,52 @@ class Instance(NamedTuple):
 
 
 class Link:
-    """The connection to an application.
+    """The connection to an application. OSError means that the instance does not
+    answer, or that it does not have the key of its discovery file.
 
-    The host and a client of the bridge share it. The client is modern, so it needs no
-    handshake. It reads the lists, and asks for the label. This object is the transport
-    of the client, whose ids get a prefix on the connection.
+    The host and a client of the bridge share the connection, and this object is the
+    transport of the client. The client is modern, so it needs no handshake. It reads
+    the lists, and asks for the label.
     """
 
     def __init__(self, bridge: Bridge, instance: Instance) -> None:
+        connected = socket.create_connection(
+            ("127.0.0.1", instance.port), CONNECT_SECONDS)
+        try:
+            self._connection = Connection(
+                connected, instance.key, "bridge", "app", PROOF_SECONDS)
+        except OSError:
+            connected.close()
+            raise
+        self.send = self._connection.send
+        self.close = self._connection.end
         self.instance = instance
         self.ended = False
         self.ended_at = 0.0  # by time.time()
         self.replaced: Optional[int] = None  # the process that this one replaced unseen
-        self.has_lists = False
+        self.has_lists: Optional[bool] = None  # False: they could not be read
         self.changed = threading.Event()  # a list has changed, or the connection ended
         self.client = Client(self, protocol_version=MODERN, timeout=LIST_SECONDS,
                              on_notification=self._hear)
+        # The host uses other ids.
+        self.client.ids = map(f"{OWN}{{}}".format, itertools.count())  # type: ignore
         self._bridge = bridge
-        self._connection: Optional[Connection] = None
-        self._subscription: Optional[Subscription] = None
 
-    def relay(self, line: bytes) -> None:
-        """Send a line of the host."""
-        if self._connection is not None:
-            self._connection.send(line)
+    def open(self, on_line: Callable[[bytes], Any],
+             on_close: Callable[[Exception], Any]) -> None:
+        spawn(partial(self._read, on_line, on_close))
+
+    def would_block(self, line: bytes) -> bool:
+        return False
 
     def watch(self, uris: set[str]) -> None:
         """Ask for changes of all lists and of these resources."""
-        earlier = self._subscription
+        earlier = list(self.client.subscriptions)
         with suppress(ConnectionClosed):
-            self._subscription = self.client.subscribe(
+            self.client.subscribe(
                 sorted(uris), tools=True, prompts=True, resources=True)
-            if earlier is not None:
-                earlier.cancel()
+            for subscription in earlier:
+                subscription.cancel()
 
     def label(self) -> str:
         """Return the label of the instance, or why there is none."""
@@ -377,69 +341,31 @@ class Link:
             return one_line(self.client.request(LABEL, timeout=PROOF_SECONDS)["label"])
         except RequestTimeout:
             return "busy"
-        except UNREADABLE:
+        except Exception:  # applications may answer anything
             return "no label"
 
     def _hear(self, method: str, params: Json) -> None:
         if method == "notifications/resources/updated":
-            self._bridge.resource_updated(params["uri"])
+            self._bridge.server.resource_updated(params["uri"])
         elif method.endswith("list_changed"):
             self.changed.set()
 
-    # The transport of the client.
-
-    def open(self, on_line: Callable[[bytes], Any],
-             on_close: Callable[[Exception], Any]) -> None:
-        """Connect. OSError means that the instance does not answer, or that it does not
-        have the key of its discovery file."""
-        connected = socket.create_connection(
-            ("127.0.0.1", self.instance.port), PROOF_SECONDS)
-        try:
-            connection = Connection(
-                connected, self.instance.key, "bridge", "app", PROOF_SECONDS)
-        except OSError:
-            connected.close()
-            raise
-        self._connection = connection
-        spawn(functools.partial(self._read, connection, on_line, on_close))
-
-    def send(self, line: bytes) -> None:
-        message = decode(line)
-        if "id" in message:
-            message["id"] = f"{OWN}{message['id']}"
-        elif message["method"] == CANCELLED:
-            message["params"]["requestId"] = f"{OWN}{message['params']['requestId']}"
-        self.relay(encode(message))
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.end()
-
-    def _read(self, connection: Connection, on_line: Callable[[bytes], Any],
+    def _read(self, on_line: Callable[[bytes], Any],
               on_close: Callable[[Exception], Any]) -> None:
         """Receive lines until the connection ends. This is the job of a thread."""
-        with connection, suppress(OSError):
-            for line in connection.lines():
-                try:
-                    self._take(line, on_line)
-                except UNREADABLE as error:
-                    log.warning("a line of the application was lost: %r", error)
+        with closing(self._connection), suppress(OSError):
+            for line in self._connection.lines():
+                message = message_in(line)
+                if not isinstance(message, dict):
+                    log.warning("a line of the application was lost: %.60r", line)
+                elif str(message.get("id")).startswith(OWN) or (
+                        META + "subscriptionId" in meta_of(message)):
+                    on_line(line)  # only the client has subscribed
+                else:
+                    self._bridge.take_from_app(self, message, line)
         self._bridge.note_end(self)
         on_close(ConnectionClosed("the connection to the application has ended"))
         self.changed.set()
-
-    def _take(self, line: bytes, on_line: Callable[[bytes], Any]) -> None:
-        """Give a line to the client, if it belongs to a request of the client."""
-        message = decode(line)
-        if not isinstance(message, dict):
-            raise ValueError(f"{line!r:.60} is not a message")
-        if str(message.get("id")).startswith(OWN):
-            message["id"] = int(message["id"][len(OWN):])
-            on_line(encode(message))
-        elif META + "subscriptionId" in meta_of(message):
-            on_line(line)  # only the client has subscribed
-        else:
-            self._bridge.take_from_app(self, message, line)
 
 
 class HostCall:
@@ -454,17 +380,17 @@ class HostCall:
 class Bridge:
     """Relays lines between the host and the application."""
 
-    def __init__(self, name: str, pid: Optional[int] = None) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
-        self._pid = pid
         self._out = Outbox(write_stdout)
-        self._server: Server  # the desk, once the first look is over
-        self._desk: ServerSession
+        self.server = Server(name, "1.0", capabilities=[
+            "tools", "prompts", "resources", "completions"])
+        self.server.tool(annotations={"readOnlyHint": True})(self.status)
+        self.server.tool(self.choose_instance)
+        self._desk = self.server.connect(self._out.put, spawn)
         # What the host has said and what it waits for.
         self._lock = threading.RLock()  # guards what follows
-        self._row = REVISIONS[MODERN]  # of the revision of a legacy host
         self._opening: dict[str, bytes] = {}  # of a legacy host; see _note()
-        self._listeners: dict[Any, Json] = {}  # request id -> what the host listens for
         self._uris: set[str] = set()  # of resources that the host has watched
         self._calls: dict[Any, HostCall] = {}  # by request id
         self._questions: dict[int, tuple[Link, Any]] = {}  # own id -> that of the app
@@ -474,36 +400,25 @@ class Bridge:
         # The search for the application.
         self._looked = threading.Event()  # the first look for the application is over
         self._connecting = threading.Lock()  # held to connect; guards what follows
-        self._offer = stored_offer(name)  # what the application has or had
-        self._troubles: list[str] = []  # why the application could not be reached
-        self._warnings: set[str] = set()  # that were logged
+        self._offer: Json  # what the application has or had
+        self._set_offer(stored_offer(name))
 
     def run(self) -> None:
         """Serve the host until it closes stdin. Then answer what has come so far."""
         spawn(self._stay_connected)
         self._looked.wait(FIRST_LOOK_SECONDS)
-        info = self._offer["info"]
-        self._server = Server(
-            info["name"], info["version"], info.get("title"),
-            self._offer["instructions"].strip() or None,
-            capabilities=["tools", "prompts", "resources", "completions"])
-        self._server.tool(annotations={"readOnlyHint": True})(self.status)
-        self._server.tool(self.choose_instance)
-        self._desk = self._server.connect(self._out.put, spawn)
         if sys.platform != "win32":  # node makes the pipes of its servers non-blocking
             os.set_blocking(0, True)
             os.set_blocking(1, True)
-        with open(0, "rb", closefd=False) as stdin:
-            for line in lines_of(stdin):
-                if line.strip():
-                    self._take(line)
+        for line in lines_of(partial(os.read, 0, CHUNK)):
+            if line.strip():
+                self._take(line)
         self._desk.close()
         deadline = time.monotonic() + DRAIN_SECONDS
-        while not self._is_idle() and time.monotonic() < deadline:
+        while self._calls or self._unanswered or self._out.is_busy():
+            if time.monotonic() > deadline:
+                break
             time.sleep(0.005)
-
-    def _is_idle(self) -> bool:
-        return not (self._calls or self._unanswered or self._out.is_busy())
 
     @property
     def title(self) -> str:
@@ -513,9 +428,7 @@ class Bridge:
     # The lines of the host. This is the main thread.
 
     def _take(self, line: bytes) -> None:
-        message: Any = None
-        with suppress(RpcError):  # the desk answers what is not JSON
-            message = decode(line)
+        message = message_in(line)
         kind, fault = classify(message)
         if fault is not None:
             self._desk.receive(line)
@@ -526,28 +439,19 @@ class Bridge:
         elif kind == "request":
             with self._lock:
                 self._unanswered += 1
-            self._watch(message)
-            self._desk.receive(line, functools.partial(self._take_from_desk, message))
+            self._desk.receive(line, partial(self._take_from_desk, message))
         elif message["method"] != CANCELLED or not self._cancel(message, line):
             self._desk.receive(line)
             if message["method"] == "notifications/initialized" and self._opening:
                 self._note(message)
 
     def _is_relayed(self, message: Json) -> bool:
-        """Tell whether a request needs a function of the application.
-
-        The desk refuses requests before the handshake, or in an unknown revision.
-        """
-        params = message.get("params")
-        if message["method"] not in RELAYED or not isinstance(params, dict):
-            return False
-        name = params.get("name")
+        """Tell whether a request needs a function of the application, which refuses one
+        before the handshake or in an unknown revision."""
+        name = params_of(message).get("name")
         if message["method"] == "tools/call" and name in OWN_TOOLS:
             return name in [tool["name"] for tool in self._offer["lists"]["tools"]]
-        version = meta_of(message).get(META + "protocolVersion")
-        if version is None:
-            return "notifications/initialized" in self._opening
-        return isinstance(version, str) and version in REVISIONS
+        return message["method"] in RELAYED
 
     def _relay(self, call: HostCall) -> None:
         """Send a call on. If the application has to be found first, a thread does so.
@@ -556,27 +460,24 @@ class Bridge:
             self._calls[call.message["id"]] = call
             link = self._link
         if link is None or link.ended:
-            spawn(functools.partial(self._find_and_relay, call))
+            spawn(lambda: self._relay_to(self._find_app(), call))
         else:
             self._relay_to(link, call)
 
-    def _find_and_relay(self, call: HostCall) -> None:
-        link = self.find_app()
-        if link is None:
-            self._fail(call, self.why_not())
-        else:
-            self._relay_to(link, call)
-
-    def _relay_to(self, link: Link, call: HostCall) -> None:
+    def _relay_to(self, link: Union[Link, str], call: HostCall) -> None:
         """Send a call to an application, unless that would surprise the user."""
+        if isinstance(link, str):  # there is none
+            self._fail(call, link)
+            return
         process = f"process {link.instance.pid}"
         with self._lock:
+            if call.message["id"] not in self._calls:  # it was cancelled
+                return
             replaced = link.replaced
             link.replaced = None
-            is_wanted = self._calls.get(call.message["id"]) is call
-            if replaced is None and not link.ended and is_wanted:
+            if replaced is None and not link.ended:
                 call.link = link
-                link.relay(call.line)
+                link.send(call.line)
                 return
         reason = f"{process} of {self.title} has ended; call again"
         if replaced is not None:
@@ -587,29 +488,22 @@ class Bridge:
 
     def _fail(self, call: HostCall, reason: str) -> None:
         """Answer a call, unless it was answered or cancelled before."""
-        if self._settle(call):
+        if self._settle(call.message["id"]) is not None:
             self._out.put(refusal(call.message, reason))
 
-    def _settle(self, call: Optional[HostCall]) -> bool:
-        """Forget a call, and return True. The caller answers it."""
+    def _settle(self, request_id: Any) -> Optional[HostCall]:
+        """Forget the call with this id, and return it. The caller answers it."""
+        if type(request_id) not in (int, str):  # True would be 1
+            return None
         with self._lock:
-            if call is None or self._calls.get(call.message["id"]) is not call:
-                return False
-            del self._calls[call.message["id"]]
-            return True
+            return self._calls.pop(request_id, None)
 
     def _cancel(self, message: Json, line: bytes) -> bool:
         """Cancel a call. Return False if the host has not sent it, or to the desk."""
-        call = self._call_of(params_of(message).get("requestId"))
-        if call is None or not self._settle(call):
-            return False
-        if call.link is not None:
-            call.link.relay(line)
-        return True
-
-    def _call_of(self, request_id: Any) -> Optional[HostCall]:
-        with self._lock:
-            return self._calls.get(request_id) if is_id(request_id) else None
+        call = self._settle(params_of(message).get("requestId"))
+        if call is not None and call.link is not None:
+            call.link.send(line)
+        return call is not None
 
     def _answer_question(self, message: Json) -> None:
         """Send the answer to a question on, if the application still waits for it."""
@@ -617,7 +511,7 @@ class Bridge:
             question = self._questions.pop(message.get("id", 0), None)
         if question is not None:
             link, request_id = question
-            link.relay(encode({**message, "id": request_id}))
+            link.send(encode({**message, "id": request_id}))
 
     # The lines of the application.
 
@@ -626,8 +520,7 @@ class Bridge:
         answer does not reach another application."""
         method = message.get("method")
         if method is None:
-            call = self._call_of(message.get("id"))
-            if call is not None and call.link is link and self._settle(call):
+            if self._settle(message.get("id")) is not None:
                 self._out.put(line)
         elif "id" in message:
             with self._lock:
@@ -647,7 +540,8 @@ class Bridge:
             for number in void:
                 del self._questions[number]
         for number in void:
-            self._out.put(encode(notification(CANCELLED, requestId=number)))
+            self._out.put(encode({"jsonrpc": "2.0", "method": CANCELLED,
+                                  "params": {"requestId": number}}))
 
     def note_end(self, link: Link) -> None:
         """Fail the calls that an application has not answered before its end."""
@@ -661,39 +555,35 @@ class Bridge:
                        "unknown")
         self._withdraw(link)
 
-    def resource_updated(self, uri: str) -> None:
-        """Tell the host, if it watches this resource."""
-        self._server.resource_updated(uri)
-
     # The desk.
 
     def _take_from_desk(self, message: Json, line: Optional[bytes]) -> None:
         """Send on what the desk says about a request of the host. None is the end."""
-        method = message["method"]
         if line is None:
             with self._lock:
                 self._unanswered -= 1
-                self._listeners.pop(message["id"], None)
             return
+        method = message["method"]
         answer = decode(line)
         result = answer.get("result")
-        if method in LISTS and result is not None:
+        if answer.get("method") == "notifications/subscriptions/acknowledged":
+            granted = answer["params"]["notifications"]
+            self._watch(granted.get("resourceSubscriptions", ()))
+        elif result is None:
+            pass  # an error
+        elif method in LISTS:
             result[LISTS[method]] = self._items(message, result[LISTS[method]])
             line = encode(answer)
+        elif method == "resources/subscribe":
+            self._watch([message["params"]["uri"]])
+        elif method in ("initialize", "logging/setLevel"):
+            self._note(message)
         self._out.put(line)
-        if answer.get("method") == "notifications/subscriptions/acknowledged":
-            with self._lock:
-                self._listeners[message["id"]] = answer["params"]["notifications"]
-        elif method == "initialize" and result is not None:
-            self._row = REVISIONS[result["protocolVersion"]]
-            self._note(message)
-        elif method == "logging/setLevel" and result is not None:
-            self._note(message)
 
     def _items(self, message: Json, own: list[Json]) -> list[Json]:
         """Return the items of a list, for the revision of the host."""
         kind = LISTS[message["method"]]
-        version = meta_of(message).get(META + "protocolVersion", self._row.version)
+        version = meta_of(message).get(META + "protocolVersion", self._desk.row.version)
         items = self._offer["lists"][kind]
         names = {one["name"] for one in items}
         return [*(adapted(one, kind, version) for one in items),
@@ -708,36 +598,15 @@ class Bridge:
         with self._lock:
             self._opening[message["method"]] = line
             if self._link is not None:
-                self._link.relay(line)
+                self._link.send(line)
 
-    def _watch(self, message: Json) -> None:
-        """Watch the resources that a request of the host asks to watch. The desk
-        refuses the request if its params have another shape."""
-        params = params_of(message)
-        wanted: Any = None
-        if message["method"] == "resources/subscribe":
-            wanted = [params.get("uri")]
-        elif isinstance(params.get("notifications"), dict):
-            wanted = params["notifications"].get("resourceSubscriptions")
-        if not isinstance(wanted, list):
-            return
-        uris = {uri for uri in wanted if isinstance(uri, str)}
+    def _watch(self, uris: Iterable[str]) -> None:
+        """Watch resources that the host watches."""
         with self._lock:
             if not self._uris.issuperset(uris):
-                self._uris |= uris
+                self._uris.update(uris)
                 if self._link is not None:
                     self._link.watch(self._uris)
-
-    def _announce(self, kind: str) -> None:
-        """Tell the host that a list has changed."""
-        message = notification(f"notifications/{kind}/list_changed")
-        with self._lock:
-            if "notifications/initialized" in self._opening:
-                self._out.put(encode(message))
-            for request_id, granted in self._listeners.items():
-                if granted.get(f"{kind}ListChanged"):
-                    meta = {META + "subscriptionId": request_id}
-                    self._out.put(encode({**message, "params": {"_meta": meta}}))
 
     # The tools of the bridge. The desk calls them.
 
@@ -746,9 +615,9 @@ class Bridge:
 
         If it does not run, the result says what to start.
         """
-        link = self.find_app()
-        if link is None:
-            return self.why_not()
+        link = self._find_app()
+        if isinstance(link, str):
+            return link
         lines = [f"{self.title} runs. choose_instance sends calls to another instance."]
         with self._connecting:
             for one in self._instances():
@@ -779,47 +648,47 @@ class Bridge:
         link = self._link
         if link is None or link.ended or link.instance.id != instance.id:
             try:
-                link = self._connect_instance(instance)
+                link = self._use(instance)
             except OSError as error:
                 raise ToolError(str(error)) from None
         link.replaced = None  # the host knows by now
 
     # The connection to the application.
 
-    def find_app(self) -> Optional[Link]:
-        """Return the connection to the application. None: it cannot be reached.
+    def _find_app(self) -> Union[Link, str]:
+        """Return the connection to the application. If there is none, connect to the
+        newest instance that proves itself. If there is no instance, return what to do.
 
         A call does not wait for the next look of _stay_connected(). It looks itself, so
         that the first call after a restart works.
         """
-        link = self._link
-        if link is not None and not link.ended:
-            return link
         with self._connecting:
-            if self._link is None or self._link.ended:
-                self._connect_app()
-            link = self._link
-        return None if link is None or link.ended else link
-
-    def why_not(self) -> str:
-        """Return what to do if find_app() has returned None."""
-        with self._connecting:
-            troubles = "; ".join(self._troubles)
-        process = "" if self._pid is None else f", process {self._pid},"
+            if self._link is not None and not self._link.ended:
+                return self._link
+            instances, troubles = read_instances()
+            for instance in instances:
+                try:
+                    if instance.name == self._name:
+                        return self._use(instance)
+                except ConnectionError:  # it has ended, or it is ending just now
+                    pass
+                except OSError as error:
+                    troubles.append(str(error))
         if troubles:
-            return f"{self.title}{process} cannot be reached: {troubles}"
-        others = {one_line(one.name) for one in read_instances()[0]} - {self._name}
-        return (f"{self.title}{process} is not running; start it and call again. Its "
-                f"name was searched in {folder_name()}. Other names there: "
-                f"{', '.join(sorted(others)) or 'none'}")
+            reasons = "; ".join(map(one_line, troubles))
+            return f"{self.title} cannot be reached: {reasons}"
+        others = sorted({one_line(one.name) for one in instances} - {self._name})
+        return (f"{self.title} is not running; start it and call again. Its name was "
+                f"searched in {private_folder()}. Other names there: "
+                f"{', '.join(others) or 'none'}")
 
     def _stay_connected(self) -> None:
         """Connect whenever the application appears. Read its lists when they change.
         This is the job of a thread, which holds no lock."""
         while True:
-            link = self.find_app()
+            link = self._find_app()
             self._looked.set()
-            if link is None:
+            if isinstance(link, str):
                 time.sleep(POLL_SECONDS)
                 continue
             link.changed.wait(None if link.has_lists else RETRY_SECONDS)
@@ -830,19 +699,7 @@ class Bridge:
 
     # Callers of the methods below hold self._connecting.
 
-    def _connect_app(self) -> None:
-        """Connect to the newest instance that proves itself."""
-        self._troubles = []
-        for instance in self._instances():
-            try:
-                self._connect_instance(instance)
-                return
-            except ConnectionError:  # it has ended, or it is ending just now
-                pass
-            except OSError as error:
-                self._warn(str(error))
-
-    def _connect_instance(self, instance: Instance) -> Link:
+    def _use(self, instance: Instance) -> Link:
         """Relay to an instance from now on. OSError means that it cannot be reached."""
         link = self._open(instance)
         old = self._link
@@ -851,7 +708,7 @@ class Bridge:
                 # It ran beside the other one. One that started later is a restart.
                 link.replaced = old.instance.pid
             for line in self._opening.values():
-                link.relay(line)
+                link.send(line)
             link.watch(self._uris)
             self._link = link  # from now on, other threads relay to it
         if old is not None:
@@ -862,60 +719,52 @@ class Bridge:
     def _open(self, instance: Instance) -> Link:
         """Connect to an instance. OSError says why that has failed.
 
-        ConnectionRefusedError means that the instance has ended. Its file is removed,
+        If nothing listens on its port, the instance has ended. Its file is removed,
         unless the file is of another machine that has the same home folder.
         """
-        pid = instance.pid
         try:
             link = Link(self, instance)
             link.client.connect()
             return link
+        except ConnectionRefusedError:
+            if instance.machine == socket.gethostname():
+                with suppress(OSError):
+                    instance.file.unlink()
+            raise ConnectionRefusedError(f"process {instance.pid} has ended") from None
+        except ConnectionError:  # it is ending just now
+            raise
         except (OSError, RpcError, ValueError) as error:
-            if isinstance(error, ConnectionRefusedError) or not is_running(pid):
-                if instance.machine == socket.gethostname():
-                    with suppress(OSError):
-                        instance.file.unlink()
-                raise ConnectionRefusedError(f"process {pid} has ended") from None
-            if isinstance(error, ConnectionError):  # it is ending just now
-                raise
-            reason = f"process {pid} runs but does not answer: {one_line(error)}"
-            raise OSError(reason) from None
+            raise OSError(f"process {instance.pid} does not answer: {one_line(error)}"
+                          ) from None
 
     def _instances(self) -> list[Instance]:
-        """Return the instances of this application, in the order of read_instances().
-        """
-        instances, faults = read_instances()
-        for fault in faults:
-            self._warn(fault)
-        return [one for one in instances
-                if one.name == self._name and self._pid in (None, one.pid)]
-
-    def _warn(self, trouble: str) -> None:
-        trouble = one_line(trouble)
-        if trouble not in self._troubles:
-            self._troubles.append(trouble)
-        if trouble not in self._warnings:
-            self._warnings.add(trouble)
-            log.warning("%s", trouble)
+        """Return the instances of this application, the newest first."""
+        return [one for one in read_instances()[0] if one.name == self._name]
 
     def _read_lists(self, link: Link) -> None:
         """Ask what the application has. Tell the host which lists have changed."""
         known = self._offer["lists"]
-        link.has_lists = False
         try:
             offer = read_offer(link.client, self._name)
-        except UNREADABLE as error:
-            self._warn(f"the lists of {self.title} cannot be read: {error!r}")
+        except Exception as error:  # applications may answer anything
+            if link.has_lists is not False:
+                log.warning("the lists of %s cannot be read: %r", self.title, error)
+            link.has_lists = False
             return
         link.has_lists = True
-        self._offer = offer
+        self._set_offer(offer)
         for kind in sorted({method.split("/")[0] for method, kind in LISTS.items()
                             if offer["lists"][kind] != known[kind]}):
-            self._announce(kind)
+            self._desk.publish(f"notifications/{kind}/list_changed", {})
         try:
             write_private(memory_file(self._name), offer)
         except OSError as error:
-            self._warn(f"the lists of {self.title} cannot be stored: {error}")
+            log.warning("the lists of %s cannot be stored: %s", self.title, error)
+
+    def _set_offer(self, offer: Json) -> None:
+        self._offer = offer
+        self.server.info = offer["info"]
+        self.server.instructions = offer["instructions"]
 
 
 def adapted(item: Json, kind: str, version: str) -> Json:
@@ -923,9 +772,8 @@ def adapted(item: Json, kind: str, version: str) -> Json:
     output schema describes an object. Results of other tools go unchecked there."""
     row = REVISIONS[version]
     known = row.known_members(kind, item)
-    if not row.modern and "outputSchema" in known:
-        if known["outputSchema"].get("type") != "object":
-            del known["outputSchema"]
+    if not row.modern and known.get("outputSchema", {}).get("type") != "object":
+        known.pop("outputSchema", None)
     return known
 
 
@@ -935,32 +783,17 @@ def write_stdout(line: bytes) -> None:
         rest = rest[os.write(1, rest):]
 
 
-def leave(number: int, frame: Any) -> None:
-    """End at once, after a signal."""
-    os._exit(128 + number)
-
-
 def main(argv: Optional[list[str]] = None) -> None:
     """Be the bridge."""
     parser = argparse.ArgumentParser(description="Connect a host to an application.")
     parser.add_argument("name", help="the name of the Server in the application")
-    parser.add_argument("--pid", type=int, help="the process id of the application")
     parser.add_argument("--silence", help=argparse.SUPPRESS)  # of 4.0.0; no effect
-    arguments = parser.parse_args(argv)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, leave)
-    Bridge(arguments.name, arguments.pid).run()
+    name = parser.parse_args(argv).name
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends this without a traceback
+    Bridge(name).run()
 
 
 # Both sides: messages, the folder, its files, and the connection.
-
-# What a file or an answer of another program may lead to.
-UNREADABLE = (OSError, RpcError, ValueError, LookupError, TypeError, AttributeError,
-              OverflowError, RecursionError)
-QUERY_INFORMATION = 0x1000  # PROCESS_QUERY_LIMITED_INFORMATION of Windows
-ACCESS_DENIED = 5
-STILL_ACTIVE = 259
-
 
 def params_of(message: Json) -> Json:
     params = message.get("params")
@@ -972,15 +805,11 @@ def meta_of(message: Json) -> Json:
     return meta if isinstance(meta, dict) else {}
 
 
-def is_id(value: Any) -> bool:
-    return type(value) in (int, str)
-
-
-def notification(method: str, **params: Any) -> Json:
-    message: Json = {"jsonrpc": "2.0", "method": method}
-    if params:
-        message["params"] = params
-    return message
+def message_in(line: bytes) -> Any:
+    """Return the message of a line. None: the line is not JSON."""
+    with suppress(RpcError):
+        return decode(line)
+    return None
 
 
 def refusal(request: Json, reason: str) -> bytes:
@@ -1008,51 +837,32 @@ def read_offer(client: Client, name: str) -> Json:
                "resources": client.list_resources,
                "resourceTemplates": client.list_resource_templates}
     offer: Json = {"info": {"name": name, "version": "1.0", **client.server_info},
-                   "lists": {}, "instructions": client.instructions or ""}
+                   "lists": {}, "instructions": client.instructions}
     for method, kind in LISTS.items():
         offered = method.split("/")[0] in client.server_capabilities
         offer["lists"][kind] = readers[kind]() if offered else []
-    return checked(offer)
-
-
-def checked(offer: Json) -> Json:
-    """Return an offer. One of UNREADABLE: it lacks what the bridge uses of it."""
-    info = offer["info"]
-    names = [info["name"], info["version"], info.get("title", ""),
-             offer["instructions"]]
-    for kind in LISTS.values():
-        for item in offer["lists"][kind]:
-            names.append(item["name"])
-            item.get("outputSchema", {}).get("type")  # see adapted()
-    if not all(isinstance(name, str) for name in names):
-        raise ValueError("a name is not a string")
     return offer
 
 
 def stored_offer(name: str) -> Json:
     """Return what an application had in its last run."""
-    with suppress(*UNREADABLE):
-        return checked(json.loads(memory_file(name).read_text("utf-8")))
-    return {"info": {"name": name, "version": "1.0"}, "instructions": "",
-            "lists": {kind: [] for kind in LISTS.values()}}
+    offer: Json = {"info": {"name": name, "version": "1.0"}, "instructions": None,
+                   "lists": {kind: [] for kind in LISTS.values()}}
+    with suppress(Exception):  # older editions had other lists
+        stored = json.loads(memory_file(name).read_text("utf-8"))
+        offer = {**offer, **stored, "lists": {**offer["lists"], **stored["lists"]}}
+    return offer
 
 
-def folder_name() -> Path:
-    """Return the path that the user has chosen, or ~/.mcp_apps."""
+def private_folder() -> Path:
+    """Return the folder that the user has chosen, or ~/.mcp_apps. Only this user can
+    read it. A folder that others can read keeps its rights, and the result is a folder
+    in it."""
     path = os.path.expanduser(os.environ.get("MCP_APPS_FOLDER") or "~/.mcp_apps")
     if path.startswith("~"):
         raise FileNotFoundError("this user has no home folder; let the environment "
                                 "variable MCP_APPS_FOLDER name a folder")
-    return Path(path)
-
-
-def private_folder() -> Path:
-    """Return the folder of the discovery files, which only this user can read.
-
-    A folder that others can read keeps its rights. Then the files are in a folder in
-    it.
-    """
-    folder = folder_name()
+    folder = Path(path)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_owner(folder)
     if os.name == "posix" and folder.stat().st_mode & 0o077:
@@ -1063,10 +873,8 @@ def private_folder() -> Path:
 
 
 def check_owner(path: Path) -> None:
-    """Raise PermissionError if a path is a link or belongs to another user.
-
-    The folder is private, so other users cannot replace a file after this check.
-    """
+    """Raise PermissionError if a folder is a link or belongs to another user. Nobody
+    else can put a file into a private folder, so files need no check."""
     info = path.lstat()
     is_foreign = hasattr(os, "getuid") and info.st_uid != os.getuid()
     if is_foreign or stat.S_ISLNK(info.st_mode):
@@ -1074,10 +882,8 @@ def check_owner(path: Path) -> None:
 
 
 def read_instances() -> tuple[list[Instance], list[str]]:
-    """Read all discovery files. Return what they describe, and what is wrong.
-
-    Instances whose process runs come first, and the newest of them before others.
-    """
+    """Read all discovery files. Return what they describe, the newest first, and what
+    is wrong."""
     instances: list[Instance] = []
     faults = []
     try:
@@ -1089,48 +895,21 @@ def read_instances() -> tuple[list[Instance], list[str]]:
             instances.append(read_instance(file))
         except FileNotFoundError:  # the application has just ended
             pass
-        except UNREADABLE as error:  # other programs may write anything
+        except Exception as error:  # other programs may write anything
             faults.append(f"{file.name}: {error!r:.200}")
-    instances.sort(key=lambda one: (is_running(one.pid), one.started), reverse=True)
+    instances.sort(key=lambda one: one.started, reverse=True)
     return instances, faults
 
 
 def read_instance(file: Path) -> Instance:
     """Read a discovery file. Other editions may add members, or leave some out."""
-    check_owner(file)
-    if not file.is_file():  # to open a pipe could take for ever
-        raise ValueError("it is not a file")
     record = json.loads(file.read_text("utf-8"))
-    pid = int(record.get("pid", 0))
     port = int(record["port"])
-    if not 0 <= pid < 2**31 or not 0 < port < 2**16:
-        raise ValueError(f"pid {pid} or port {port} is out of range")
-    return Instance(file, file.stat().st_mtime, str(record["name"]), pid, port,
-                    bytes.fromhex(record["key"]), str(record.get("machine", "")))
-
-
-def is_running(pid: int) -> bool:
-    """Tell whether a process runs, as far as this can be seen. An application in a
-    sandbox may have another pid there."""
-    if pid == 0:  # not known
-        return True
-    if sys.platform == "win32":  # os.kill() would end the process
-        kernel = ctypes.WinDLL("kernel32", use_last_error=True)
-        kernel.OpenProcess.restype = ctypes.c_void_p
-        process = ctypes.c_void_p(kernel.OpenProcess(QUERY_INFORMATION, False, pid))
-        if not process:
-            return ctypes.get_last_error() == ACCESS_DENIED
-        status = ctypes.c_ulong()
-        kernel.GetExitCodeProcess(process, ctypes.byref(status))
-        kernel.CloseHandle(process)
-        return status.value == STILL_ACTIVE
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it belongs to another user
-        pass
-    return True
+    if not 0 < port < 2**16:
+        raise ValueError(f"port {port} is out of range")
+    return Instance(
+        file, file.stat().st_mtime, str(record["name"]), int(record.get("pid", 0)),
+        port, bytes.fromhex(record["key"]), str(record.get("machine", "")))
 
 
 def memory_file(name: str) -> Path:
@@ -1156,17 +935,20 @@ def spawn(run: Callable[[], Any]) -> None:
     threading.Thread(target=run, daemon=True).start()
 
 
-def lines_of(file: BinaryIO) -> Iterator[bytes]:
-    """Yield lines until the end. The receiver refuses a line that is longer than
-    LONGEST bytes, so the rest of such a line is dropped."""
-    is_rest = False
-    while True:
-        line = file.readline(LONGEST + 1)
-        if not line:
-            return
-        if not is_rest:
-            yield line.rstrip(b"\n")
-        is_rest = not line.endswith(b"\n")
+def lines_of(read: Callable[[], bytes]) -> Iterator[bytes]:
+    """Yield the lines of chunks of bytes, the last of which is empty. If a line becomes
+    longer than LONGEST bytes, the receiver refuses it, so further chunks are dropped.
+    """
+    start = bytearray()  # the part of a line that has come so far
+    for chunk in iter(read, b""):
+        *lines, rest = chunk.split(b"\n")
+        for line in lines:
+            yield bytes(start) + line
+            start.clear()
+        if len(start) <= LONGEST:
+            start += rest
+    if start:
+        yield bytes(start)
 
 
 class Outbox:
@@ -1204,23 +986,6 @@ class Outbox:
                 self._waiting -= len(line)
 
 
-class PatientInput(io.RawIOBase):
-    """Reads from a socket whose timeout is meant for writing."""
-
-    def __init__(self, connected: socket.socket) -> None:
-        self.ended = False
-        self._socket = connected
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self.ended:
-            with suppress(socket.timeout):
-                return self._socket.recv_into(buffer)
-        return 0
-
-
 class Connection:
     """A socket, over which lines go after both sides have proved that they have a key.
 
@@ -1242,17 +1007,13 @@ class Connection:
             raise PermissionError("it does not have the key of its file")
         connected.settimeout(STALL_SECONDS)
         self._socket = connected
-        self._input = PatientInput(connected)
-        self._file = io.BufferedReader(self._input)
+        self._ended = False
         self._outbox = Outbox(self._write)
         self.send = self._outbox.put
 
-    def __enter__(self) -> Connection:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
+    def close(self) -> None:
+        """Free what the connection needs. Nobody uses it any more."""
         self._outbox.close()
-        self._file.close()
         self._socket.close()
 
     def _write(self, line: bytes) -> None:
@@ -1265,12 +1026,18 @@ class Connection:
             raise
 
     def lines(self) -> Iterator[bytes]:
-        return lines_of(self._file)
+        return lines_of(self._read)
+
+    def _read(self) -> bytes:
+        while not self._ended:
+            with suppress(socket.timeout):  # it is meant for writing
+                return self._socket.recv(CHUNK)
+        return b""
 
     def end(self) -> None:
         """Wake the threads that use the connection: they find that it has ended. On
         Windows, shutdown() does not wake a reader, which sees it after its timeout."""
-        self._input.ended = True
+        self._ended = True
         with suppress(OSError):  # it has ended already
             self._socket.shutdown(socket.SHUT_RDWR)
 

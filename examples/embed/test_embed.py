@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import fake_app
 import mcp_app
-from mcp_ref import META, REVISIONS, Client, RpcError
+from mcp_ref import META, REVISIONS, Client, Peer, RpcError
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -67,7 +67,14 @@ os.replace = replace
 """
 OWN_TOOLS = ["status", "choose_instance"]  # of the bridge
 MODERN_RESULT = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-DISCOVERED = {**MODERN_RESULT, "supportedVersions": [MODERN], "capabilities": {"tools": {}}}
+# The methods of an application without Python. None of them looks at its params.
+METHODS: dict[str, Any] = {
+    "server/discover": lambda *_, **__: {
+        **MODERN_RESULT, "supportedVersions": [MODERN], "capabilities": {"tools": {}}},
+    "tools/list": lambda *_, **__: {
+        **MODERN_RESULT, "tools": [{"name": "any", "inputSchema": {"type": "object"}}]},
+    "tools/call": lambda *_, **__: {
+        "resultType": "complete", "content": [{"type": "text", "text": "called"}]}}
 # What a bridge of mcp_app 4.0.0 sends for a host of 2025-11-25 that calls a tool.
 META_400 = {META + "protocolVersion": "2026-07-28", META + "clientCapabilities": {},
             META + "clientInfo": {"name": "mcp_app", "version": "1.0"}}
@@ -84,9 +91,6 @@ OPENING_400: list[dict[str, Any]] = [
         "capabilities": {}}},
     {"method": "notifications/initialized"},
     {"id": 6, "method": "logging/setLevel", "params": {"level": "info"}},
-    {"id": 7, "method": "subscriptions/listen", "params": LISTEN_400},
-    {"method": "notifications/cancelled", "params": {
-        "requestId": 1, "reason": "cancelled"}},
     {"id": 8, "method": "tools/call", "params": {"name": "who"}},
     {"id": 9, "method": "mcp_app/label"}]
 Json = dict[str, Any]
@@ -100,22 +104,15 @@ class App:
             case.command("fake_app", name, *options), env=case.env, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = self.process.pid
-        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self._late = threading.Timer(4 * DEADLINE, self.process.kill)
+        self._late.start()
         case.addCleanup(self.kill)
         self.expect("serving")
 
-    def _read(self) -> None:
-        for line in self.process.stdout or ():
-            self._lines.put(line.strip())
-
-    def read(self) -> str:
-        """Wait for the next line of the application."""
-        return self._lines.get(timeout=DEADLINE)
-
     def expect(self, line: str) -> None:
-        found = self.read()
+        """Wait for the next line of the application."""
+        assert self.process.stdout is not None
+        found = self.process.stdout.readline().strip()
         if found != line:
             raise AssertionError(f"expected {line!r}, got {found!r}")
 
@@ -130,14 +127,11 @@ class App:
         self.process.stdin.close()
         return self.process.wait(DEADLINE)
 
-    def die(self) -> None:
-        self.process.kill()
-        self.process.wait(DEADLINE)
-
     def kill(self) -> None:
         """End as an application does that crashes."""
-        self.die()
-        self._reader.join(DEADLINE)
+        self.process.kill()
+        self.process.wait(DEADLINE)
+        self._late.cancel()
         assert self.process.stdin is not None and self.process.stdout is not None
         with contextlib.suppress(OSError):
             self.process.stdin.close()
@@ -148,16 +142,15 @@ class Host(Client):
     """A host that has started a bridge. It collects notifications."""
 
     def __init__(self, case: Any, version: str, *options: str, name: str = "fake",
-                 connect: bool = True, **more: Any) -> None:
+                 **more: Any) -> None:
         self.seen: queue.SimpleQueue[Any] = queue.SimpleQueue()
         super().__init__(
             case.command("mcp_app", name, *options), env=case.env,
             timeout=DEADLINE, protocol_version=version,
             on_notification=lambda *one: self.seen.put(one), **more)
         case.addCleanup(self.close)
-        if connect:
-            self.connect()
-            self.subscribe(tools=True)
+        self.connect()
+        self.subscribe(tools=True)
 
     def expect(self, method: str) -> Json:
         """Wait for a notification, skip others, and return its params."""
@@ -196,6 +189,14 @@ def modern_call(tool: str, **arguments: Any) -> bytes:
             META + "logLevel": "info"}}}).encode()
 
 
+def outcome(client: Client, method: str, params: Json) -> Any:
+    """Return the result of a request, or the error."""
+    try:
+        return client.request(method, params)
+    except RpcError as error:
+        return error
+
+
 def all_lists(client: Client) -> list[Any]:
     """Return what the application lists, without the tools of the bridge."""
     tools = [tool for tool in client.list_tools() if tool["name"] not in OWN_TOOLS]
@@ -206,17 +207,12 @@ def all_lists(client: Client) -> list[Any]:
 class EmbedTest(unittest.TestCase):
     """A test with its own folder for discovery files."""
 
-    hesitant: Host  # its user is hesitate()
-
     def setUp(self) -> None:
         temporary = tempfile.TemporaryDirectory()
         self.addCleanup(temporary.cleanup)
         self.folder = Path(temporary.name) / "apps"
         self.env = {**os.environ, "MCP_APPS_FOLDER": str(self.folder),
                     "PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE)])}
-
-        self.asked = threading.Event()  # see hesitate()
-        self.withdrawn = threading.Event()
         self.prelude = ""  # statements that processes run first
         self.addCleanup(self.check_stderr)
 
@@ -239,12 +235,8 @@ class EmbedTest(unittest.TestCase):
             with self.subTest(version):
                 yield version
 
-    def hesitate(self, params: Json) -> Json:
-        """Be a user who does not answer a question before it is withdrawn."""
-        self.asked.set()
-        self.hesitant.expect("cancelled")
-        self.withdrawn.set()
-        return {"action": "cancel"}
+    def assert_reaches(self, app: App, host: Host) -> None:
+        self.assertEqual(f"{app.pid} MainThread", host.say("who"))
 
     def write_record(self, **members: Any) -> Path:
         """Write the discovery file of an application that does not exist."""
@@ -255,27 +247,58 @@ class EmbedTest(unittest.TestCase):
             "machine": socket.gethostname(), **members}), "utf-8")
         return file
 
+    def be_app(self, methods: Json, key: bytes = bytes(32)) -> None:
+        """Be an application for one bridge, which uses nothing of mcp_app.py, and knows
+        only some methods."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        listener.settimeout(DEADLINE)
+        self.write_record(port=listener.getsockname()[1], key=key.hex())
+        thread = threading.Thread(target=self.serve_bridge, args=(listener, methods, key))
+        thread.start()
+        self.addCleanup(thread.join, DEADLINE)
+
+    def serve_bridge(self, listener: socket.socket, methods: Json, key: bytes) -> None:
+        connection, _ = listener.accept()
+        connection.settimeout(DEADLINE)
+        with listener, connection, connection.makefile("rwb", 0) as stream:
+            self.prove(stream, key, b"app", b"bridge")
+            peer = Peer(lambda line: stream.write(line + b"\n"), lambda job: job(), methods)
+            for line in stream:
+                peer.receive(line)
+
+    def prove(self, stream: Any, key: bytes, own_role: bytes, other_role: bytes) -> None:
+        """Exchange proofs with the other side."""
+        ours = os.urandom(32)
+        stream.write(ours)
+        theirs = stream.read(32)
+        stream.write(hmac.new(key, own_role + ours + theirs, "sha256").digest())
+        expected = hmac.new(key, other_role + theirs + ours, "sha256").digest()
+        self.assertEqual(expected, stream.read(32))
+
+    def be_bridge(self) -> Any:
+        """Connect to the application, and return the file of the connection."""
+        record = self.record()
+        stream = self.dial(record["port"]).makefile("rwb", 0)
+        self.addCleanup(stream.close)
+        self.prove(stream, bytes.fromhex(record["key"]), b"bridge", b"app")
+        return stream
+
     def dial(self, port: int) -> socket.socket:
         connection = socket.create_connection(("127.0.0.1", port), DEADLINE)
         self.addCleanup(connection.close)
         return connection
 
+    def file_of(self, app: Optional[App] = None) -> Path:
+        """Return the discovery file of an application."""
+        [file] = self.folder.glob(f"*.{app.pid}-*.app.json" if app else "*.app.json")
+        return file
+
     def record(self, app: Optional[App] = None) -> Json:
         """Read the discovery file of an application."""
-        pattern = f"*.{app.pid}-*.app.json" if app else "*.app.json"
-        [file] = self.folder.glob(pattern)
-        return dict(json.loads(file.read_text("utf-8")))
+        return dict(json.loads(self.file_of(app).read_text("utf-8")))
 
     def id_of(self, app: App) -> str:
         return f"{app.pid}-{self.record(app)['port']}"
-
-    def change_record(self, app: App, *without: str, **members: Any) -> None:
-        """Change the discovery file of an application."""
-        record = {**self.record(app), **members}
-        for name in without:
-            del record[name]
-        [file] = self.folder.glob(f"*.{app.pid}-*.app.json")
-        file.write_text(json.dumps(record), "utf-8")
 
     def files(self) -> list[str]:
         """Return the kinds of the files in the folder."""
@@ -291,7 +314,7 @@ class TestPassesThrough(EmbedTest):
             self.assertEqual(version, host.protocol_version)
             self.assertEqual("Fake App", host.server_info["title"])
             self.assertEqual("Be kind.", host.instructions)
-            self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+            self.assert_reaches(app, host)
 
     def test_a_result_is_the_same_as_without_a_bridge(self) -> None:
         App(self)
@@ -311,14 +334,13 @@ class TestPassesThrough(EmbedTest):
             host = Host(self, version)
             direct = Client(server, protocol_version=version)
             with self.assertLogs("mcp_ref"), direct:
-                expected = direct.batch(requests)
+                expected = [str(outcome(direct, *one)) for one in requests]
                 lists = all_lists(direct)
             if version == LEGACY:  # see adapted()
                 [log] = [tool for tool in lists[0] if tool["name"] == "log"]
                 del log["outputSchema"]
             self.assertEqual(lists, all_lists(host))
-            for one, other in zip(expected, host.batch(requests)):
-                self.assertEqual(str(one), str(other))
+            self.assertEqual(expected, [str(outcome(host, *one)) for one in requests])
 
     def test_progress_and_log_messages_arrive_before_the_result(self) -> None:
         app = App(self)
@@ -346,33 +368,20 @@ class TestPassesThrough(EmbedTest):
             seen.append(host.seen.get(timeout=DEADLINE)[0])
         self.assertEqual(1, seen.count("notifications/message"))
 
-    def test_a_host_hears_of_changes_of_lists_and_resources(self) -> None:
+    def test_a_host_hears_once_of_changes_of_lists_and_resources(self) -> None:
         App(self)
         for number, version in enumerate(self.eras()):
             host = Host(self, version)
             host.subscribe(["app://scene"])
+            host.subscribe(["app://other"])
             host.say("touch")
-            self.assertEqual("app://scene", host.expect("resources/updated")["uri"])
             host.say("learn", name=f"new{number}")
-            names: list[str] = []
-            while f"new{number}" not in names:
-                host.expect("tools/list_changed")
-                names = [tool["name"] for tool in host.list_tools()]
-            host.say("touch")
-            kinds = []
-            while "resources/updated" not in kinds:
-                kinds.append(host.seen.get(timeout=DEADLINE)[0].split("/", 1)[1])
+            kinds: list[str] = []
+            while "tools/list_changed" not in kinds:
+                kinds.append(host.seen.get(timeout=DEADLINE)[0].partition("/")[2])
+            self.assertEqual(1, kinds.count("resources/updated"))
             self.assertNotIn("resources/list_changed", kinds)
-
-    def test_a_host_can_watch_many_resources(self) -> None:
-        """The application allows 1,000 subscriptions of the bridge at a time."""
-        App(self)
-        host = Host(self, LEGACY)
-        for number in range(60):
-            host.request("resources/subscribe", {"uri": f"app://{number}"})
-        host.subscribe(["app://scene"])
-        host.say("touch")
-        self.assertEqual("app://scene", host.expect("resources/updated")["uri"])
+            self.assertIn(f"new{number}", [tool["name"] for tool in host.list_tools()])
 
     def test_a_cancelled_call_ends_in_the_application(self) -> None:
         app = App(self)
@@ -404,28 +413,9 @@ class TestPassesThrough(EmbedTest):
         def refuse(params: Json) -> Json:
             raise RpcError(-32099, "no window")
 
-        [outcome] = Host(self, LEGACY, on_elicit=refuse).batch([("tools/call", {"name": "ask"})])
-        self.assertIn("no window", str(outcome))  # an RpcError or a result
-
-    def test_a_cancelled_call_withdraws_its_question(self) -> None:
-        """In the modern era, the call has ended when the question is asked."""
-        App(self)
-        host = self.hesitant = Host(self, LEGACY, on_elicit=self.hesitate)
-        call = host.begin("ask")
-        self.assertTrue(self.asked.wait(DEADLINE))
-        call.cancel()
-        self.assertTrue(self.withdrawn.wait(DEADLINE))
-        self.assertIn("MainThread", host.say("who"))
-
-    def test_two_hosts_can_use_one_application(self) -> None:
-        app = App(self)
-        hosts = [Host(self, version) for version in (LEGACY, MODERN, LEGACY)]
-        for host in hosts:
-            self.assertEqual(f"{app.pid} MainThread", host.say("who"))
-        hosts[0].say("learn", name="new")
-        for host in hosts:
-            while "new" not in [tool["name"] for tool in host.list_tools()]:
-                host.expect("tools/list_changed")
+        host = Host(self, LEGACY, on_elicit=refuse)
+        refused = outcome(host, "tools/call", {"name": "ask"})
+        self.assertIn("no window", str(refused))  # an RpcError or a result
 
     def test_an_application_without_python_can_follow_the_page(self) -> None:
         """It uses nothing of mcp_app.py, and knows three methods."""
@@ -436,73 +426,25 @@ class TestPassesThrough(EmbedTest):
             hmac.new(key, b"app" + ours + theirs, "sha256").hexdigest(),
             hmac.new(key, b"bridge" + theirs + ours, "sha256").hexdigest()])
         for version in self.eras():
-            with socket.create_server(("127.0.0.1", 0)) as listener:
-                listener.settimeout(DEADLINE)
-                self.write_record(port=listener.getsockname()[1], key=key.hex())
-                thread = threading.Thread(target=self.be_foreign, args=(listener, key))
-                thread.start()
-                try:
-                    host = Host(self, version)
-                    self.assertEqual("called", host.say("any"))
-                    host.close()
-                finally:
-                    listener.close()
-                    thread.join(DEADLINE)
+            self.be_app(METHODS, key)
+            host = Host(self, version)
+            self.assertEqual("called", host.say("any"))
+            host.close()
 
     def test_a_bridge_of_edition_4_works(self) -> None:
         app = App(self, "--label", "house.blend")
-        record = self.record()
-        accepted = socket.create_connection(("127.0.0.1", record["port"]), DEADLINE)
-        with accepted, accepted.makefile("rwb", 0) as stream:
-            ours = os.urandom(32)
-            stream.write(ours)
-            theirs = stream.read(32)
-            key = bytes.fromhex(record["key"])
-            stream.write(hmac.new(key, b"bridge" + ours + theirs, "sha256").digest())
-            expected = hmac.new(key, b"app" + theirs + ours, "sha256").digest()
-            self.assertEqual(expected, stream.read(32))
-            for message in OPENING_400:
-                stream.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-            results: dict[int, Any] = {}
-            while not {2, 3, 4, 5, 6, 8, 9} <= results.keys():
-                answer = json.loads(stream.readline())
-                results[answer.get("id")] = answer.get("result", answer)
+        stream = self.be_bridge()
+        for message in OPENING_400:
+            stream.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        results: dict[int, Any] = {}
+        while not {2, 3, 4, 5, 6, 8, 9} <= results.keys():
+            answer = json.loads(stream.readline())
+            results[answer.get("id")] = answer.get("result", answer)
         self.assertIn("tools", results[2]["capabilities"])
         self.assertEqual((3, 3), (len(results[3]["tools"]), len(results[4]["tools"])))
         self.assertEqual("2025-11-25", results[5]["protocolVersion"])
         self.assertEqual(f"{app.pid} MainThread", results[8]["content"][0]["text"])
         self.assertEqual({"label": "house.blend"}, results[9])
-
-    def be_foreign(self, listener: socket.socket, key: bytes) -> None:
-        connection, _ = listener.accept()
-        connection.settimeout(DEADLINE)
-        with connection, connection.makefile("rwb", 0) as stream:
-            ours = os.urandom(32)
-            stream.write(ours)
-            theirs = stream.read(32)
-            stream.write(hmac.new(key, b"app" + ours + theirs, "sha256").digest())
-            expected = hmac.new(key, b"bridge" + theirs + ours, "sha256").digest()
-            if stream.read(32) != expected:
-                return
-            modern = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-            results: dict[str, Json] = {
-                "server/discover": {
-                    **modern, "supportedVersions": [MODERN], "capabilities": {"tools": {}},
-                    "_meta": {META + "serverInfo": {"name": "fake", "version": "1"}}},
-                "tools/list": {**modern, "tools": [
-                    {"name": "any", "inputSchema": {"type": "object"}}]},
-                "tools/call": {"resultType": "complete", "content": [
-                    {"type": "text", "text": "called"}]}}
-            for line in stream:
-                message = json.loads(line)
-                if "id" not in message:
-                    continue
-                answer = {"jsonrpc": "2.0", "id": message["id"]}
-                if message["method"] in results:
-                    answer["result"] = results[message["method"]]
-                else:
-                    answer["error"] = {"code": -32601, "message": "Method not found"}
-                stream.write(json.dumps(answer).encode() + b"\n")
 
 
 class TestSurvives(EmbedTest):
@@ -520,7 +462,7 @@ class TestSurvives(EmbedTest):
             app = App(self, name=version)
             host.expect("tools/list_changed")
             self.assertIn("who", [tool["name"] for tool in host.list_tools()])
-            self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+            self.assert_reaches(app, host)
 
     def test_without_the_application_the_lists_are_those_of_its_last_run(self) -> None:
         app = App(self)
@@ -553,15 +495,26 @@ class TestSurvives(EmbedTest):
             self.assertIn("ended during the call", result["content"][0]["text"])
             self.assertIn("unknown", result["content"][0]["text"])
 
-    def test_a_legacy_question_is_withdrawn_when_the_application_ends(self) -> None:
+    def test_a_question_is_withdrawn_if_its_call_or_the_application_ends(self) -> None:
+        """In the modern era, the call has ended when the question is asked."""
         app = App(self)
-        host = self.hesitant = Host(self, LEGACY, on_elicit=self.hesitate)
-        call = host.begin("ask")
-        self.assertTrue(self.asked.wait(DEADLINE))
-        app.kill()
-        text = call.result(DEADLINE)["content"][0]["text"]
+        asked, withdrawn = threading.Semaphore(0), threading.Semaphore(0)
+
+        def hesitate(params: Json) -> Json:
+            asked.release()
+            host.expect("cancelled")
+            withdrawn.release()
+            return {"action": "cancel"}
+
+        host = Host(self, LEGACY, on_elicit=hesitate)
+        calls: list[Any] = []
+        for end in (lambda: calls[0].cancel(), app.kill):
+            calls.append(host.begin("ask"))
+            self.assertTrue(asked.acquire(timeout=DEADLINE))
+            end()
+            self.assertTrue(withdrawn.acquire(timeout=DEADLINE))
+        text = calls[1].result(DEADLINE)["content"][0]["text"]
         self.assertIn("ended during the call", text)
-        self.assertTrue(self.withdrawn.wait(DEADLINE))
 
     def test_a_call_that_has_not_begun_in_time_is_refused_and_never_runs(self) -> None:
         app = App(self, "--busy-after", "0.2")
@@ -588,7 +541,7 @@ class TestSurvives(EmbedTest):
             self.assertNotIn("app.json", self.files())
             app.say("serve")
             app.expect("serving")
-            self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+            self.assert_reaches(app, host)
             self.await_rest(host)
             host.close()
 
@@ -617,11 +570,7 @@ class TestSurvives(EmbedTest):
     def be_silent_bridge(self, app: App) -> None:
         """Be a bridge that reads nothing while a tool logs a lot. Return when the tool has
         ended."""
-        record = self.record()
-        bridge = mcp_app.Connection(
-            self.dial(record["port"]), bytes.fromhex(record["key"]), "bridge", "app", DEADLINE)
-        self.addCleanup(bridge.__exit__)
-        bridge.send(modern_call("chatter", times=100))
+        self.be_bridge().write(modern_call("chatter", times=100) + b"\n")
         app.expect("begun chatter")
         app.say("go")
         app.expect("said chatter")
@@ -630,7 +579,7 @@ class TestSurvives(EmbedTest):
         self.prelude = "import mcp_app; mcp_app.STALL_SECONDS = 1000"
         app = App(self)
         self.be_silent_bridge(app)
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        self.assert_reaches(app, Host(self, MODERN))
 
     def test_the_connection_of_a_bridge_that_does_not_read_ends(self) -> None:
         self.prelude = "import mcp_app; mcp_app.STALL_SECONDS = 1"
@@ -650,7 +599,7 @@ class TestSurvives(EmbedTest):
         deadline = time.monotonic() + 2  # longer than a connection may stall
         other = Host(self, MODERN)
         while time.monotonic() < deadline:
-            self.assertEqual(f"{app.pid} MainThread", other.say("who"))
+            self.assert_reaches(app, other)
             time.sleep(BETWEEN_LOOKS)
         messages = 0
         answer: Json = {}
@@ -669,7 +618,7 @@ class TestSurvives(EmbedTest):
         app.expect("left")
         self.assertEqual(["app.json", "lists.json"], self.files())
         for one in (host, Host(self, LEGACY)):
-            self.assertEqual(f"{app.pid} MainThread", one.say("who"))
+            self.assert_reaches(app, one)
 
     def await_rest(self, host: Host) -> None:
         """Wait until the application has no threads but those of one connection.
@@ -682,54 +631,15 @@ class TestSurvives(EmbedTest):
             self.assertLess(time.monotonic(), deadline, "threads are left")
             time.sleep(BETWEEN_LOOKS)
 
-    def be_app(self, answers: Iterator[Json]) -> None:
-        """Be an application whose file is there. It answers each request with the next
-        of some results or errors, and ends after them."""
-        listener = socket.create_server(("127.0.0.1", 0))
-        listener.settimeout(DEADLINE)
-        self.write_record(port=listener.getsockname()[1])
-
-        def serve() -> None:
-            accepted, _ = listener.accept()
-            with listener, accepted, mcp_app.Connection(
-                    accepted, bytes(32), "app", "bridge", DEADLINE) as connection:
-                for line in connection.lines():
-                    message = json.loads(line)
-                    if message.get("method") in ("server/discover", "tools/list", "tools/call"):
-                        answer = {"jsonrpc": "2.0", "id": message["id"], **next(answers)}
-                        connection.send(json.dumps(answer).encode())
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        self.addCleanup(thread.join, DEADLINE)
-
     def test_lists_that_cannot_be_read_are_asked_for_again(self) -> None:
-        discovered = {"result": DISCOVERED}
-        refusal = {"error": {"code": -32603, "message": "not now"}}
-        tools = {"result": {**MODERN_RESULT, "tools": [
-            {"name": "any", "inputSchema": {"type": "object"}}]}}
-        self.be_app(iter([discovered, refusal, tools]))
+        methods = {"server/discover": METHODS["server/discover"]}
+        self.be_app(methods)
         host = Host(self, MODERN)
         host.expect("subscriptions/acknowledged")
+        methods["tools/list"] = METHODS["tools/list"]
         while "any" not in [tool["name"] for tool in host.list_tools()]:
             host.expect("tools/list_changed")
-        self.assertIn("not now", self.stderr_of("mcp_app"))
-
-    def test_an_answer_to_a_question_of_an_earlier_run_is_refused(self) -> None:
-        app = App(self)
-        host = Host(self, MODERN, on_elicit=lambda params: {})
-        asking = host.start("tools/call", {"name": "ask"}).result(DEADLINE)
-        answers = {key: {"action": "accept", "content": {"name": "Ada"}}
-                   for key in asking["inputRequests"]}
-        retry = {"name": "ask", "inputResponses": answers,
-                 "requestState": asking["requestState"]}
-        self.assertEqual("Hello, Ada", host.request(
-            "tools/call", retry)["content"][0]["text"])
-        app.kill()
-        App(self)
-        host.say_after_the_end("who")
-        with self.assertRaises(RpcError):
-            host.request("tools/call", retry)
+        self.assertIn("cannot be read", self.stderr_of("mcp_app"))
 
     def test_if_run_on_main_fails_the_call_fails_with_its_text(self) -> None:
         App(self, "--no-loop")
@@ -738,27 +648,31 @@ class TestSurvives(EmbedTest):
             self.assertRegex(host.say("who"), "error: .*no window is open")
 
     def test_of_several_instances_the_newest_is_used(self) -> None:
-        old, new = App(self), App(self)
+        App(self)
+        new = App(self)
         App(self, name="other")
         for version in self.eras():
             host = Host(self, version)
-            self.assertEqual(f"{new.pid} MainThread", host.say("who"))
-            host = Host(self, version, "--pid", str(old.pid), "--silence", "9")
-            self.assertEqual(f"{old.pid} MainThread", host.say("who"))
-            self.assertNotIn(str(new.pid), host.say("status"))
-            self.assertRegex(host.say("choose_instance", instance=self.id_of(new)),
-                             "^error: .* does not run")
+            self.assert_reaches(new, host)
+            host.close()
+        host = Host(self, MODERN, "--silence", "9")  # as configurations of 4.0.0 have it
+        self.assert_reaches(new, host)
 
     def test_a_call_does_not_go_to_another_instance_unseen(self) -> None:
         """An instance that ran all the time is no restart."""
         for version in self.eras():
             other, app = App(self, name=version), App(self, name=version)
             host = Host(self, version, name=version)
-            self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+            self.assert_reaches(app, host)
             app.kill()
             self.assertRegex(host.say_after_the_end("who"), f"^error: process {app.pid} .*has "
                              f"ended, and process {other.pid} .*nothing was done")
-            self.assertEqual(f"{other.pid} MainThread", host.say("who"))
+            self.assert_reaches(other, host)
+            chosen = App(self, name=version)
+            other.kill()
+            self.assertRegex(host.say_after_the_end("status"), str(chosen.pid))
+            host.say("choose_instance", instance=self.id_of(chosen))
+            self.assert_reaches(chosen, host)
 
     def test_instances_can_be_listed_and_chosen(self) -> None:
         old = App(self, "--label", "house.blend")
@@ -772,10 +686,10 @@ class TestSurvives(EmbedTest):
                  f"{self.id_of(new)}: garage 1-1: forged.blend", f"{self.id_of(old)}: house.blend"],
                 host.say("status").splitlines()[1:])
             self.assertNotIn("error", host.say("choose_instance", instance=self.id_of(old)))
-            self.assertEqual(f"{old.pid} MainThread", host.say("who"))
+            self.assert_reaches(old, host)
             for one in (plain, plain, old):
                 host.say("choose_instance", instance=self.id_of(one))
-                self.assertEqual(f"{one.pid} MainThread", host.say("who"))
+                self.assert_reaches(one, host)
             text = host.say("choose_instance", instance="1-1")
             self.assertRegex(text, "^error: '1-1' does not run")
             self.assertIn(str(new.pid), text)
@@ -789,18 +703,6 @@ class TestSurvives(EmbedTest):
         app.say("go")
         call.result(DEADLINE)
         self.assertIn("house.blend", host.say("status"))
-
-    def test_only_lists_that_have_changed_are_announced(self) -> None:
-        app = App(self)
-        host = Host(self, MODERN)
-        host.subscribe(["app://scene"], prompts=True, resources=True)
-        app.kill()
-        App(self)
-        host.say_after_the_end("touch")
-        kinds = []
-        while "resources/updated" not in kinds:
-            kinds.append(host.seen.get(timeout=DEADLINE)[0].split("/", 1)[1])
-        self.assertEqual([], [one for one in kinds if one.endswith("list_changed")])
 
     def test_lines_before_the_end_of_stdin_are_answered(self) -> None:
         App(self)
@@ -836,16 +738,11 @@ class TestSurvives(EmbedTest):
 
     @unittest.skipIf(os.name == "nt", "Windows sends Ctrl-C to all processes of a console")
     def test_an_interrupt_ends_the_bridge_quietly(self) -> None:
-        bridge = subprocess.Popen(
-            [sys.executable, BRIDGE, "fake"], env=self.env, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        assert bridge.stdin is not None and bridge.stdout is not None
-        bridge.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
-        bridge.stdin.flush()
+        bridge = self.start_bridge("status")
         bridge.stdout.readline()  # now it serves
         bridge.send_signal(signal.SIGINT)
-        self.assertEqual(("", ""), bridge.communicate(timeout=DEADLINE))
-        self.assertEqual(128 + signal.SIGINT, bridge.returncode)
+        self.assertEqual(-signal.SIGINT, bridge.wait(DEADLINE))
+        self.assertEqual("", self.stderr_of("mcp_app"))
 
 
 class TestTrusts(EmbedTest):
@@ -876,7 +773,7 @@ class TestTrusts(EmbedTest):
         connection.sendall(echo)
         connection.sendall(connection.recv(32))  # its own proof does not help
         self.assertEqual(b"", connection.recv(99))
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        self.assert_reaches(app, Host(self, MODERN))
 
     def test_the_bridge_trusts_no_application_without_the_key(self) -> None:
         received = []
@@ -908,31 +805,11 @@ class TestTrusts(EmbedTest):
         self.assertRegex(Host(self, MODERN).say("who"), "is not running")
         self.assertEqual([], self.files())
 
-    def test_a_running_application_needs_no_look_at_stale_files(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as silent:
-            app = App(self)
-            self.write_record(pid=self.dead_pid(), port=silent.getsockname()[1])
-            self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
-            silent.setblocking(False)
-            with self.assertRaises(BlockingIOError):
-                silent.accept()
-
-    def test_a_stale_file_whose_port_belongs_to_a_silent_program_is_removed(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as silent:
-            self.write_record(pid=self.dead_pid(), port=silent.getsockname()[1])
-            self.assertRegex(Host(self, MODERN).say("who"), "is not running")
-            self.assertEqual([], self.files())
-
-    def dead_pid(self) -> int:
-        process = subprocess.Popen([sys.executable, "-c", ""])
-        process.wait(DEADLINE)
-        return process.pid
-
     def test_a_process_that_does_not_answer_is_named(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             self.write_record(port=silent.getsockname()[1])
             text = Host(self, MODERN).say("who")
-        self.assertRegex(text, f"process {os.getpid()} runs but does not answer")
+        self.assertRegex(text, f"process {os.getpid()} does not answer")
 
     def test_the_folder_and_the_names_in_it_are_named(self) -> None:
         App(self)
@@ -943,10 +820,10 @@ class TestTrusts(EmbedTest):
 
     def test_a_file_may_have_unknown_members_and_lack_others(self) -> None:
         app = App(self)
-        self.change_record(app, machine="elsewhere")
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
-        self.change_record(app, "pid", "machine", future={"a": 1})
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        known = {name: self.record()[name] for name in ("name", "port", "key")}
+        for others in ({"machine": "elsewhere", "pid": app.pid}, {"future": {"a": 1}}):
+            self.file_of().write_text(json.dumps({**known, **others}), "utf-8")
+            self.assert_reaches(app, Host(self, MODERN))
 
     def test_the_file_of_another_machine_is_left_alone(self) -> None:
         """Several machines may share one home folder."""
@@ -961,20 +838,11 @@ class TestTrusts(EmbedTest):
                      '{"name": "x", "port": "%s", "key": ""}' % ("9" * 5000), '{"port": []}'):
             file.write_text(text, "utf-8")
             with self.subTest(text=text[:50]):
-                self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
-        file.unlink()
-        if hasattr(os, "mkfifo"):
-            os.mkfifo(file)
-            self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+                self.assert_reaches(app, Host(self, MODERN))
 
-    def test_stored_lists_of_any_shape_do_no_harm(self) -> None:
+    def test_stored_lists_that_cannot_be_read_do_no_harm(self) -> None:
         self.write_record().unlink()
-        offer: Json = {"info": {"name": "fake", "version": "1"}, "instructions": "", "lists": {
-            "tools": [], "prompts": [], "resources": [], "resourceTemplates": []}}
-        for members in ({"info": {"name": "fake", "version": "1", "title": 5}},
-                        {"lists": {"tools": [{"name": "a", "outputSchema": 5}]}},
-                        {"instructions": None}, {"lists": {"tools": 5}}, "[]", "[" * 100_000):
-            text = members if isinstance(members, str) else json.dumps({**offer, **members})
+        for text in ("[]", "[" * 100_000, '{"lists": {"templates": [{"uriTemplate": "a:{b}"}]}}'):
             (self.folder / "fake.lists.json").write_text(text, "utf-8")
             for version in (LEGACY, MODERN):
                 with self.subTest(text=text[:99], version=version):
@@ -990,42 +858,20 @@ class TestTrusts(EmbedTest):
         odd: Any
         for odd in (5, [], {}):
             requests += [
-                ("tools/call", {"name": odd}), ("tools/call", {"name": "ask", "requestState": odd}),
+                ("tools/call", {"name": odd}),
                 ("tools/call", {"name": "who", "_meta": {META + "protocolVersion": odd}}),
                 ("subscriptions/listen", {"notifications": {"resourceSubscriptions": [odd]}})]
         for method, params in requests:
             with self.subTest(params=params):
-                with self.assertRaises(RpcError) as caught:
-                    host.request(method, params)
-                self.assertEqual(-32602, caught.exception.code)
-        self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+                error = outcome(host, method, params)
+                self.assertEqual(-32602, error.code)
+        self.assert_reaches(app, host)
 
     @unittest.skipIf(os.name == "nt", "names of files in Windows have no newlines")
     def test_the_name_of_a_file_forges_no_line(self) -> None:
         file = self.write_record()
         file.rename(file.with_name("x\n1-1: forged.app.json")).write_text("{", "utf-8")
         self.assertRegex(Host(self, MODERN).say("who"), "x 1-1: forged.app.json: JSON")
-
-    def test_a_process_that_has_ended_does_not_run(self) -> None:
-        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-        self.assertTrue(mcp_app.is_running(child.pid))
-        child.communicate(b"\n", DEADLINE)
-        self.assertFalse(mcp_app.is_running(child.pid))
-        for pid in (0, os.getpid()):
-            self.assertTrue(mcp_app.is_running(pid))
-
-    @unittest.skipUnless(hasattr(os, "getuid"), "this system has no user ids")
-    def test_a_file_that_is_a_link_or_foreign_is_refused(self) -> None:
-        file = self.write_record()
-        text = "link or belongs to another user"
-        elsewhere = file.rename(self.folder.parent / "elsewhere")
-        file.symlink_to(elsewhere)
-        self.assertRegex(Host(self, MODERN).say("who"), text)
-        file.unlink()
-        if os.getuid() == 0:  # others cannot give a file away
-            self.write_record()
-            os.chown(file, 12345, 12345)
-            self.assertRegex(Host(self, MODERN).say("who"), text)
 
     @unittest.skipUnless(hasattr(os, "getuid"), "this system has no user ids")
     def test_a_folder_that_is_a_link_or_foreign_is_refused(self) -> None:
@@ -1048,7 +894,7 @@ class TestTrusts(EmbedTest):
     def test_a_folder_that_was_there_keeps_its_rights(self) -> None:
         self.folder.mkdir(mode=0o755)
         app = App(self)
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        self.assert_reaches(app, Host(self, MODERN))
         self.assertEqual(0o40755, self.folder.stat().st_mode)
         [inside] = self.folder.iterdir()
         self.assertEqual(0o40700, inside.stat().st_mode)
@@ -1057,7 +903,7 @@ class TestTrusts(EmbedTest):
         self.env.update(HOME=str(self.folder.parent), MCP_APPS_FOLDER="~/new/apps",
                         USERPROFILE=str(self.folder.parent))
         app = App(self)
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        self.assert_reaches(app, Host(self, MODERN))
         self.assertTrue(list((self.folder.parent / "new" / "apps").glob("*.app.json")))
 
     @unittest.skipIf(os.name == "nt", "Windows has no pwd")
@@ -1066,19 +912,16 @@ class TestTrusts(EmbedTest):
         self.assertRegex(self.run_app(), "^cannot serve: this user has no home folder")
         self.assertRegex(Host(self, MODERN).say("who"), "this user has no home folder")
 
-    def test_without_threads_no_file_is_left(self) -> None:
-        self.prelude = NO_THREADS
-        self.assertEqual("cannot serve: no threads here\n", self.run_app())
-        self.assertEqual([], self.files())
-
     def test_a_line_without_an_end_is_not_kept(self) -> None:
-        with unittest.mock.patch.object(mcp_app, "LONGEST", 100):
-            lines = mcp_app.lines_of(io.BytesIO(b"x" * 10**4 + b"\nnext\n"))
-            self.assertEqual([b"x" * 101, b"next"], list(lines))
+        chunks = [b"x" * 100] * 10**4 + [b"\nnext\nl", b"ast", b""]
+        with unittest.mock.patch.object(mcp_app, "LONGEST", 1000):
+            lines = [*mcp_app.lines_of(iter(chunks).__next__)]
+        self.assertEqual([b"x" * 1100, b"next", b"last"], lines)
 
     def test_a_proof_that_comes_byte_by_byte_is_not_waited_for(self) -> None:
         """The time is for the whole proof, not for each byte."""
-        App(self, "--handshake", "0.5")
+        self.prelude = "import mcp_app; mcp_app.HANDSHAKE_SECONDS = 0.5"
+        App(self)
         connection = self.dial(self.record()["port"])
         self.assertEqual(32, len(connection.recv(32)))
         deadline = time.monotonic() + DEADLINE
@@ -1090,16 +933,18 @@ class TestTrusts(EmbedTest):
                     if not connection.recv(64):
                         raise OSError("the application has closed it")
 
-    def test_if_the_disk_is_full_the_application_gets_an_exception(self) -> None:
-        self.prelude = FULL_DISK
-        self.assertRegex(self.run_app(), "^cannot serve: the disk is full")
-        self.assertEqual([], self.files())
+    def test_an_application_that_cannot_serve_hears_why_and_leaves_no_file(self) -> None:
+        for self.prelude, text in (
+                (NO_THREADS, "no threads here"), (FULL_DISK, "the disk is full")):
+            with self.subTest(text):
+                self.assertEqual(f"cannot serve: {text}\n", self.run_app())
+                self.assertEqual([], self.files())
 
     def test_if_the_disk_is_full_the_bridge_works_but_forgets_the_lists(self) -> None:
         app = App(self)
         self.prelude = FULL_DISK
         host = Host(self, MODERN)
-        self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+        self.assert_reaches(app, host)
         host.say("learn", name="new")
         host.expect("tools/list_changed")
         deadline = time.monotonic() + DEADLINE

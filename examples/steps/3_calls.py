@@ -62,14 +62,9 @@ def is_id(value: Any) -> bool:
 
 
 def readable_id(message: Any) -> Any:
-    """Return the id of a faulty request, or None if its id cannot be used.
-
-    An error must not repeat the id of a response. The client would take it for the id
-    of one of its own requests.
-    """
-    if type(message) is dict and not {"result", "error"} & message.keys():
-        if is_id(message.get("id")):
-            return message["id"]
+    """Return the id of a faulty request, or None if its id cannot be used."""
+    if type(message) is dict and is_id(message.get("id")):
+        return message["id"]
     return None
 
 
@@ -82,7 +77,7 @@ def classify(message: Any) -> Tuple[str, Optional[str]]:
     if type(message) is not dict:
         return "request", "a message has to be an object"
     if "result" in message or "error" in message:
-        return "response", fault_of_response(message)
+        return "response", None
     if message.get("jsonrpc") != "2.0":
         return "request", 'jsonrpc has to be "2.0"'
     if type(message.get("method")) is not str:
@@ -96,26 +91,6 @@ def classify(message: Any) -> Tuple[str, Optional[str]]:
     if not is_id(message["id"]):
         return "request", "id has to be a string or an integer"
     return "request", None
-
-
-def fault_of_response(message: Json) -> Optional[str]:
-    """Return the rule that a response breaks, or None."""
-    if message.get("jsonrpc") != "2.0":
-        return 'jsonrpc has to be "2.0"'
-    if "method" in message:
-        return "a response must not have a method"
-    if "result" in message and "error" in message:
-        return "a response must not have both a result and an error"
-    if "result" in message:
-        if not is_id(message.get("id")):
-            return "a result has to have the id of its request"
-        return None
-    error = message["error"]
-    if type(error) is not dict:
-        return "error has to be an object"
-    if type(error.get("code")) is not int or type(error.get("message")) is not str:
-        return "an error has to have an integer code and a message"
-    return None
 
 
 # --- Tools ----------------------------------------------------------------------------

@@ -1,10 +1,8 @@
 """Tests of the ladder: the programs of the steps, the walk in README.md, the stages of the judge.
 
-    python3 examples/steps/test_steps.py             run the tests
-    python3 examples/steps/test_steps.py --table     print the figures of README.md
+    python3 examples/steps/test_steps.py
 
-The programs are played in memory, with the transcripts of test_mcp_ref.py. The commands of
-README.md run in a copy of this folder.
+The commands of README.md run in a copy of this folder.
 """
 from __future__ import annotations
 
@@ -13,7 +11,6 @@ import importlib
 import io
 import json
 import os
-import queue
 import re
 import shlex
 import shutil
@@ -27,17 +24,15 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Set, Tuple
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(ROOT), str(HERE), str(HERE.parent), str(HERE.parent / "tools"),
-                str(ROOT / ".ci")]
+sys.path[:0] = [str(ROOT), str(HERE), str(HERE.parent)]
 
 import break_it  # noqa: E402
 import test_mcp_ref as suite  # noqa: E402
-from line_checker import LineChecker  # noqa: E402
-from test_mcp_ref import LEGACY, Transcript  # noqa: E402
+from test_mcp_ref import LEGACY  # noqa: E402
 
 DEADLINE = 60.0  # seconds for one process
 SERVERS = ["1_messages", "2_handshake", "3_calls", "4_stdout"]
@@ -68,200 +63,98 @@ def command_of(name: str) -> List[str]:
     return [*PYTHON, str(HERE / f"{name}.py")]
 
 
-# --- Playing transcripts in memory ----------------------------------------------------------------
+# --- The rules ------------------------------------------------------------------------------------
 
 
-def program_of(name: str) -> Any:
-    """Return the module of a step. The appendix adds to the module of step 4."""
-    return getattr(load(name), "step", load(name))
+def judge(command: List[str], *options: str) -> Tuple[int, str]:
+    """Judge a program; return the exit status and the report."""
+    done = subprocess.run(
+        [sys.executable, str(HERE.parent / "tools" / "judge.py"), *options, "--", *command],
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=3 * DEADLINE)
+    return done.returncode, done.stdout
 
 
-def session_type(name: str) -> Any:
-    """Return the class of the sessions of a step, or of the appendix."""
-    return getattr(load(name), "BatchSession", None) or load(name).Session
+def session_of(name: str, revision: str) -> Any:
+    """Return a session of a step after the handshake. Step 1 has none."""
+    session = load(name).Session()
+    if name != "1_messages":
+        for line in break_it.HANDSHAKE.replace("2025-06-18", revision).splitlines():
+            session.take(line.encode())
+    return session
 
 
-class End:
-    """A step in this process, as an end of a connection that class Play of the suite can test."""
-
-    def __init__(self, name: str) -> None:
-        self.lines: "queue.Queue[bytes]" = queue.Queue()
-        self.step = program_of(name)
-        self.session = session_type(name)()
-
-    def give(self, line: bytes) -> None:
-        reply = self.session.take(line)
-        if reply is not None:
-            self.lines.put(self.step.encode(reply).rstrip(b"\n"))
-
-    def take(self, seconds: float) -> Optional[bytes]:
-        try:
-            return self.lines.get(timeout=seconds)
-        except queue.Empty:
-            return None
-
-    def names(self) -> Json:
-        return {}
-
-    def closed(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        """The steps run everything at once, so nothing is left."""
-
-
-def revisions_of(name: str) -> Tuple[str, ...]:
-    """Return the revisions that a step speaks."""
-    return tuple(getattr(session_type(name), "revisions", ()))
-
-
-def messages_of(transcript: Transcript) -> Iterator[Json]:
-    """Yield the requests and notifications that the client writes, also those in batches."""
-    for mark, text in transcript.steps:
-        if mark[0] == ">":
-            with contextlib.suppress(ValueError, RecursionError):
-                message = json.loads(text)
-                for one in message if type(message) is list else [message]:
-                    if type(one) is dict and type(one.get("method")) is str:
-                        yield one
-
-
-def lacks(name: str, transcript: Transcript) -> str:
-    """Return what a step lacks so that a transcript could be played: a method or a tool."""
-    step, end = program_of(name), End(name)
-    methods: Set[str] = {"no/such", "logging/setLevel", "resources/subscribe", *end.session.methods}
-    for message in messages_of(transcript):
-        method, params = message["method"], message.get("params")
-        if "id" in message and method not in methods:
-            return str(method)
-        if method == "tools/call" and type(params) is dict:
-            tool = getattr(step, "TOOLS", {}).get(params.get("name"))
-            given = params.get("arguments", {})
-            if tool is None or not set(given) <= set(tool.schema["properties"]):
-                return f"tool {params.get('name')}"
-    return ""
-
-
-def rules_of(name: str, *levels: str) -> List[Transcript]:
-    """Return the rules of the suite that are about something that a step has."""
-    spoken = set(revisions_of(name))
-    return [one for one in suite.TRANSCRIPTS
-            if one.level in levels and one.server == "fixture" and "client" not in one.words
-            and not any(mark == "!" for mark, _ in one.steps)
-            and spoken & set(one.revisions) and not lacks(name, one)]
-
-
-class Checked(suite.Play):
-    """Plays a transcript, and compares each line of the server with the official schemas."""
-
-    def __init__(self, transcript: Transcript, revision: str, end: End) -> None:
-        super().__init__(transcript, revision, end, ours=False)
-        self.check = LineChecker("Server")
-
-    def say(self, mark: str, line: bytes) -> None:
-        with contextlib.suppress(ValueError, RecursionError):
-            self.check.heard(json.loads(line.decode("utf-8-sig")))
-        super().say(mark, line)
-
-    def take(self, why: str) -> Any:
-        got = super().take(why)
-        self.check.said(self.said[-1][2:].encode())
-        return got
-
-
-def broken_rules(name: str, rules: List[Transcript]) -> List[str]:
-    """Play rules in all revisions that a step speaks; return what is wrong."""
-    broken = []
-    for rule in rules:
-        for revision in set(rule.revisions) & set(revisions_of(name)):
-            end = End(name)
-            play = Checked(rule, revision, end)
-            try:
-                play.run()
-            except suite.Mismatch as error:
-                broken.append(str(error))
-            finally:
-                end.close()
-            broken += [f"{rule.title}: {fault}"[:300] for fault in play.check.findings]
-    return broken
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Drop the tracebacks of tools that fail on purpose."""
-    with contextlib.redirect_stderr(io.StringIO()):
-        yield
+def ask(session: Any, method: str, params: Any) -> Json:
+    """Send a request, and return the response."""
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    return dict(session.take(line.encode()))
 
 
 class TestRules(unittest.TestCase):
     """Each step follows the rules of the specification about what it has."""
 
-    def test_no_step_breaks_a_rule_and_each_follows_the_rules_of_the_step_before(self) -> None:
-        before: Set[str] = set()
-        for name in SERVERS[1:]:
-            rules = rules_of(name, "MUST")
-            with self.subTest(name), quiet():
-                self.assertEqual([], broken_rules(name, rules))
-                titles = {rule.title for rule in rules}
-                self.assertLessEqual(before, titles)
-                before = titles
-        self.assertGreaterEqual(len(before), 12)
+    def test_each_program_keeps_every_must_that_the_judge_tries(self) -> None:
+        names = [*SERVERS, "appendix_batches"]
+        with ThreadPoolExecutor(2) as pool:
+            jobs = [pool.submit(judge, [sys.executable, str(HERE / f"{name}.py")])
+                    for name in names]
+        tried = []
+        for name, job in zip(names, jobs):
+            found = re.search(r"(?m)^MUST: (\d+) rules judged: \1 hold, 0 fail", job.result()[1])
+            self.assertTrue(found, (name, job.result()[1]))
+            tried.append(int(found[1]) if found else 0)
+        self.assertEqual(sorted(tried), tried)
+        text = (HERE / "README.md").read_text(encoding="utf-8")
+        self.assertIn(f"the judge tries {tried[3]} rules of the kind MUST with it", text)
 
-    def test_the_appendix_follows_the_rules_about_batches(self) -> None:
-        rules = rules_of("appendix_batches", "MUST")
-        batches = [rule for rule in rules if rule.revisions == ("2025-03-26",)]
-        self.assertGreaterEqual(len(batches), 2)
-        self.assertLessEqual({rule.title for rule in rules_of("4_stdout", "MUST")},
-                             {rule.title for rule in rules})
-        with quiet():
-            self.assertEqual([], broken_rules("appendix_batches", rules))
-            self.assertEqual([], wrong_replies("appendix_batches", "2025-03-26"))
+    def test_each_line_of_the_table_of_envelopes_gets_its_reply(self) -> None:
+        """Step 1 has no revision. It follows JSON-RPC, as the oldest revision of MCP does."""
+        cases = [(name, revision) for name in SERVERS[1:] for revision in (LEGACY[0], LEGACY[-1])]
+        for name, revision in [("1_messages", LEGACY[0]), *cases]:
+            session = session_of(name, revision)
+            for why, line, reply in suite.ENVELOPE:
+                want = suite.envelope_reply(reply, revision) if reply else None
+                if why.startswith("a malformed response"):
+                    want = None  # a step ignores all responses
+                with self.subTest(name, revision=revision, why=why):
+                    self.assertIsNone(suite.difference(want, session.take(line), {}))
 
-    def test_each_step_follows_the_weaker_rules_of_the_step_before(self) -> None:
-        """These are SHOULD rules, and promises of mcp_ref, which a step need not share."""
-        before: Set[str] = set()
-        for name, least in zip(SERVERS[1:], (2, 6, 6)):
-            with self.subTest(name), quiet():
-                titles = {rule.title for rule in rules_of(name, "SHOULD", "OURS")
-                          if not broken_rules(name, [rule])}
-                self.assertLessEqual(before, titles)
-                self.assertGreaterEqual(len(titles), least)
-                before = titles
+    def add_tool(self, name: str, value: Any) -> None:
+        """Add a tool without a docstring to a step."""
+        def odd() -> Any:
+            return value
 
-    def test_a_tool_without_a_docstring_is_listed_as_the_schema_demands(self) -> None:
-        listing = suite.transcripts("== A list  MUST\n"
-                                    '> {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
-                                    '< {"jsonrpc":"2.0","id":1,"result":"..."}')
+        load(name).tool("")(odd)
+        self.addCleanup(load(name).TOOLS.pop, "odd", None)
+
+    def test_a_tool_without_a_docstring_has_an_empty_description(self) -> None:
         for name in WITH_TOOLS:
-            def bare() -> None: ...
-            load(name).tool("")(bare)
-            self.addCleanup(load(name).TOOLS.pop, "bare")
-            with self.subTest(name):
-                self.assertEqual([], broken_rules(name, listing))
+            self.add_tool(name, None)
+            tools = ask(session_of(name, LEGACY[-1]), "tools/list", {})["result"]["tools"]
+            self.assertEqual(("odd", ""), (tools[-1]["name"], tools[-1]["description"]))
 
     def test_a_tool_that_returns_what_is_not_json_has_failed_and_the_server_goes_on(self) -> None:
-        calls = suite.transcripts("""
-== Not JSON  MUST 2025-11-25
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"odd"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":"...","isError":true}}
-""")
         for name in WITH_TOOLS:
+            session = session_of(name, LEGACY[-1])
             for value in (float("nan"), {"a": float("inf")}, {1, 2}, {"a": object()}):
-                load(name).tool("")(self.named_odd(value))
-                self.addCleanup(load(name).TOOLS.pop, "odd", None)
-                with self.subTest(name, value=value), quiet():
-                    self.assertEqual([], broken_rules(name, calls))
+                self.add_tool(name, value)
+                with self.subTest(name, value=value), contextlib.redirect_stderr(io.StringIO()):
+                    answer = ask(session, "tools/call", {"name": "odd"})
+                    self.assertIs(True, answer["result"]["isError"])
+
+    def test_an_object_is_structured_content_from_2025_06_18_on_and_text_before(self) -> None:
+        for name in WITH_TOOLS:
+            for revision in load(name).Session.revisions:
+                result = ask(session_of(name, revision), "tools/call", {
+                    "name": "place", "arguments": {"x": 1}})["result"]
+                with self.subTest(name, revision=revision):
+                    self.assertEqual({"x": 1, "y": 0}, json.loads(result["content"][0]["text"]))
+                    self.assertEqual(revision >= "2025-06-18", "structuredContent" in result)
 
     def test_wrong_arguments_are_an_error_up_to_2025_06_18_and_then_a_result(self) -> None:
-        call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%s}'
-        wrong = json.dumps({"name": "add", "arguments": {"a": True, "c": 1}})
         for name in WITH_TOOLS:
-            for revision in revisions_of(name):
-                end = End(name)
-                play = Checked(Transcript("", "", (), (), (), []), revision, end)
-                play.open()
-                end.give((call % wrong).encode())
-                got = json.loads(end.take(DEADLINE) or b"{}")
+            for revision in load(name).Session.revisions:
+                got = ask(session_of(name, revision), "tools/call", {
+                    "name": "add", "arguments": {"a": True, "c": 1}})
                 with self.subTest(name, revision=revision):
                     if revision <= "2025-06-18":
                         self.assertEqual(-32602, got["error"]["code"])
@@ -272,55 +165,12 @@ class TestRules(unittest.TestCase):
                         self.assertIn(words, str(got))
 
     def test_a_null_stands_for_params_or_a_member_that_is_absent(self) -> None:
-        cases = [("ping", "null"), ("tools/list", '{"cursor":null}'),
-                 ("tools/call", '{"name":"add","arguments":null}')]
+        cases = [("ping", None), ("tools/list", {"cursor": None}),
+                 ("tools/call", {"name": "add", "arguments": None})]
         for name in SERVERS:
-            end = End(name)
-            if name != "1_messages":
-                Checked(Transcript("", "", (), (), (), []), LEGACY[-1], end).open()
             for method, params in cases[:None if name in WITH_TOOLS else 1]:
-                end.give(f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}'.encode())
-                got = json.loads(end.take(DEADLINE) or b"{}")
                 with self.subTest(name, method=method):
-                    self.assertIn("result", got)
-
-    def named_odd(self, value: Any) -> Any:
-        def odd() -> Any:
-            return value
-
-        return odd
-
-    def test_each_line_of_the_table_of_envelopes_gets_its_reply(self) -> None:
-        """Step 1 has no revision. It follows JSON-RPC, as the oldest revision of MCP does."""
-        for name in SERVERS:
-            for revision in [LEGACY[0], LEGACY[-1]]:
-                if revision in (revisions_of(name) or LEGACY[:1]):
-                    with self.subTest(name, revision=revision):
-                        self.assertEqual([], wrong_replies(name, revision))
-
-
-def wrong_replies(name: str, revision: str) -> List[Any]:
-    """Send each line of the suite's table ENVELOPE; return those with a wrong reply."""
-    wrong = []
-    end = End(name)
-    play = Checked(Transcript("envelope", "", (), (), (), []), revision, end)
-    if name == "1_messages":
-        play.check.revision = revision
-    else:
-        play.open()
-    for why, line, reply in suite.ENVELOPE:
-        play.say(">", line)
-        got = end.take(0) if reply is None else end.take(DEADLINE)
-        if got is not None:
-            play.check.said(got)
-        if reply is None:
-            right = got is None
-        else:
-            want = suite.envelope_reply(reply, revision)
-            right = got is not None and suite.difference(want, json.loads(got), {}) is None
-        if not right or play.check.findings:
-            wrong.append(str((why, line[:100], got, play.check.findings))[:300])
-    return wrong
+                    self.assertIn("result", ask(session_of(name, LEGACY[-1]), method, params))
 
 
 # --- The walk -------------------------------------------------------------------------------------
@@ -436,20 +286,6 @@ class TestWalk(unittest.TestCase):
         env = {**os.environ, "PATH": f"{folder.parents[1] / 'bin'}:{os.environ['PATH']}"}
         return [(one.command, play_by_hand(one, folder, env)) for one in chosen]
 
-    def test_each_step_has_a_section_of_the_same_shape(self) -> None:
-        """It has 30 to 80 lines, at most five excerpts, and something to try with its answer."""
-        sections = sections_of(self.text)
-        self.assertEqual([*"1234567", "Appendix"], list(sections))
-        for title, section in sections.items():
-            with self.subTest(title):
-                self.assertLessEqual(len(self.excerpts(section)), 5)
-                self.assertGreaterEqual(len(self.excerpts(section)), 1)
-                self.assertLessEqual(section.count("\n"), 90)
-                self.assertGreaterEqual(section.count("\n"), 30)
-                tried = section.partition("**Try:**")[2]
-                self.assertTrue(any(one.lines for one in experiments(tried)))
-                self.assertTrue(any("judge.py" in one.command for one in experiments(section)))
-
     def excerpts(self, section: str) -> List[str]:
         return re.findall(r"(?ms)^```python\n(.*?)^```", section)
 
@@ -489,7 +325,7 @@ class TestWalk(unittest.TestCase):
     def test_the_table_has_the_lines_and_the_stages(self) -> None:
         for row in table_of_programs():
             with self.subTest(row=row):
-                self.assertIn(row, self.text)
+                self.assertTrue(row in self.text)  # the text is long
 
 
 def table_of_programs() -> Iterator[str]:
@@ -670,21 +506,14 @@ class TestClient(unittest.TestCase):
                 self.assertEqual((0, "revision 2025-11-25\n3\n", ""),
                                  (done.returncode, done.stdout, done.stderr))
 
-    def test_it_reads_all_pages_of_a_list(self) -> None:
+    def test_it_reads_all_pages_of_a_list_and_ends_at_a_cursor_that_stays_the_same(self) -> None:
         done = self.client([], self.odd("""
             answer({"tools": [{"name": "a"}], "nextCursor": "x"})
             request = read()
             assert request["params"] == {"cursor": "x"}
-            answer({"tools": [{"name": "b", "description": "B."}]})"""))
+            answer({"tools": [{"name": "b", "description": "B."}], "nextCursor": "x"})"""))
         self.assertEqual((0, "revision 2025-11-25\na: None\nb: B.\n"),
                          (done.returncode, done.stdout))
-
-    def test_a_cursor_that_stays_the_same_does_not_keep_it_busy(self) -> None:
-        done = self.client([], self.odd("""
-            answer({"tools": [], "nextCursor": "x"})
-            request = read()
-            answer({"tools": [], "nextCursor": "x"})"""))
-        self.assertEqual(0, done.returncode, done.stderr)
 
     def test_it_answers_requests_of_the_server_and_skips_what_is_not_a_message(self) -> None:
         done = self.client(["x"], self.odd("""
@@ -722,14 +551,11 @@ class TestClient(unittest.TestCase):
             self.assertIn(said, done.stderr)
 
     def test_a_server_that_does_not_end_is_killed(self) -> None:
-        code = f"""
-            sys.path.insert(0, {str(HERE)!r})
-            answer({{"tools": []}})
-            import signal
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            while True: signal.pause()"""
         began = time.monotonic()
-        done = self.client([], self.odd(code))
+        done = self.client([], self.odd("""
+            answer({"tools": []})
+            import time
+            time.sleep(1000)"""))
         self.assertEqual((0, "revision 2025-11-25\n"), (done.returncode, done.stdout))
         self.assertLess(time.monotonic() - began, DEADLINE / 2)
 
@@ -738,30 +564,7 @@ class TestClient(unittest.TestCase):
         self.assertEqual("><>><", "".join(line[0] for line in done.stderr.splitlines()))
 
 
-# --- The judge ------------------------------------------------------------------------------------
-
-
-JUDGE = HERE.parent / "tools" / "judge.py"
-
-
-def judge(name: str, *options: str) -> Tuple[int, str]:
-    """Judge a program; return the exit status and the report."""
-    return judge_command(command_of(name), *options)
-
-
-def judge_command(command: List[str], *options: str) -> Tuple[int, str]:
-    done = subprocess.run([sys.executable, str(JUDGE), *options, "--", *command], cwd=ROOT,
-                          text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          timeout=3 * DEADLINE)
-    return done.returncode, done.stdout
-
-
-# Step 5 with the legacy revisions alone: no request says that it is modern.
-LEGACY_ONLY = """
-import sys
-while line := sys.stdin.readline():
-    print(line.replace("modelcontextprotocol/protocolVersion", "none"), end="", flush=True)
-"""
+# --- The stages ----------------------------------------------------------------------------------
 
 
 class TestStages(unittest.TestCase):
@@ -787,34 +590,13 @@ class TestStages(unittest.TestCase):
     @unittest.skipUnless(os.name == "posix", "a pipe of sh")
     def test_stage_7_fails_for_a_server_without_the_modern_revision(self) -> None:
         """It holds stage 6, which no program of the walk stops at. A report ends at a failure."""
-        filtered = shlex.join([*PYTHON, "-c", LEGACY_ONLY])
-        command = ["sh", "-c", f"{filtered} | {shlex.join(command_of(MODULE))}"]
-        status, report = judge_command(command, "--stage", "7")
+        legacy = "sed -u s,modelcontextprotocol/protocolVersion,none, | " + shlex.join(
+            command_of(MODULE))
+        status, report = judge(["sh", "-c", legacy], "--stage", "7")
         self.assertEqual(1, status, report)
         self.assertIn("Build next (step 7,", report)
         self.assertIn("does not speak 2026-07-28", report)
 
 
-# --- The table ------------------------------------------------------------------------------------
-
-
-def print_table() -> None:
-    """Print a row for each program: lines, new lines, right replies to ENVELOPE, MUST rules in
-    memory, rows of break_it.py that it survives, and MUST rules of the judge."""
-    for before, name in zip(["", *SERVERS], SERVERS):
-        lines = len((HERE / f"{name}.py").read_text(encoding="utf-8").splitlines())
-        revision = LEGACY[0] if name == "1_messages" else LEGACY[-1]
-        rules = rules_of(name, "MUST") if name != "1_messages" else []
-        print(name, lines, changed(before, name) if before else lines,
-              len(suite.ENVELOPE) - len(wrong_replies(name, revision)), len(rules), sep=" | ")
-    for name in STAGES:
-        _, report = judge(name)
-        must = re.findall(r"(?m)^MUST: .*", report)
-        print(name, f"{len(survived(name))} of 8", *must, sep=" | ", flush=True)
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--table"]:
-        print_table()
-    else:
-        unittest.main()
+    unittest.main()
