@@ -1354,16 +1354,16 @@ class TestEnvelope(unittest.TestCase):
         for name, revision in (("plain", LEGACY[0]), *(("fixture", one) for one in REVISIONS)):
             talk = Play(Transcript("Envelope", "", (), (), (), []), revision,
                         Memory(SERVERS[name]()))
-            if name == "fixture":
-                talk.open()
-            for why, line, reply in ENVELOPE:
-                with self.subTest(why, server=name, revision=revision):
+            with self.subTest(server=name, revision=revision):
+                if name == "fixture":
+                    talk.open()
+                for why, line, reply in ENVELOPE:
                     talk.say(">", line)
                     if reply is not None:
                         out = talk.end.take(DEADLINE) or b"null"
-                        got = json.loads(out)
-                        self.assertIsNone(difference(envelope_reply(reply, revision), got, {}), got)
-                        self.assertRegex(got["error"]["message"], r"\A[^\n]{3,200}\Z")
+                        got, want = json.loads(out), envelope_reply(reply, revision)
+                        self.assertIsNone(difference(want, got, {}), (why, got))
+                        self.assertRegex(got["error"]["message"], r"\A[^\n]{3,200}\Z", why)
                         self.assertTrue(out.isascii() and not set(out) & set(b"\r\n"), out)
                     talk.silence()
 
