@@ -62,7 +62,6 @@ from __future__ import annotations
 
 import atexit
 import concurrent.futures
-import contextlib
 import dataclasses
 import datetime
 import decimal
@@ -714,11 +713,17 @@ class Process:
         self.lines: "queue.Queue[Any]" = queue.Queue()
         later(self.pour, self.child.stdout, self.lines)
 
-    def pour(self, stream: Any, lines: "queue.Queue[Any]") -> None:
-        """Put the lines of a stream, if there is one, into a queue, and None at its end."""
-        with stream and io.BufferedReader(stream) or contextlib.nullcontext([]) as pipe:
-            for line in pipe:
-                lines.put(line.rstrip(b"\n"))
+    def pour(self, stream: Any, lines: "queue.Queue[Any]",
+             wait: Callable[[], bool] = lambda: True) -> None:
+        """Put the lines of a stream, if there is one, into a queue, and None at its end. wait() is
+        called before each read."""
+        line = bytearray()
+        with io.BufferedReader(stream or io.BytesIO()) as pipe:
+            for part in iter(lambda: wait() and pipe.readline(1 << 16), b""):
+                line += part
+                if part.endswith(b"\n"):
+                    lines.put(bytes(line[:-1]))
+                    line.clear()
         lines.put(None)
 
     def names(self) -> Dict[str, Any]:
@@ -1141,33 +1146,16 @@ for data in iter(lambda: sys.stdin.buffer.read1(65536), b""):
     sys.stdout.flush()"""
 
 
-@contextlib.contextmanager
-def windows_process(pid: int) -> Iterator[Tuple[Any, Any]]:
-    """Yield the functions of Windows, and a handle of a process."""
-    import ctypes
-    windll: Any = ctypes.windll
-    windll.kernel32.OpenProcess.restype = ctypes.c_void_p
-    handle = ctypes.c_void_p(windll.kernel32.OpenProcess(0x1FFFFF, False, pid))
-    yield windll, handle
-    windll.kernel32.CloseHandle(handle)
-
-
-def suspend(process: Any, stops: bool) -> None:
-    """Stop a process, or let it go on."""
-    if WINDOWS:
-        with windows_process(process.pid) as (windll, handle):
-            getattr(windll.ntdll, "NtSuspendProcess" if stops else "NtResumeProcess")(handle)
-    else:
-        process.send_signal(signal.SIGSTOP if stops else signal.SIGCONT)
-        if stops:
-            os.waitpid(process.pid, os.WUNTRACED)
-
-
 def exists(pid: int) -> bool:
     """Tell whether there is a process, even if it is only a zombie."""
     if WINDOWS:
-        with windows_process(pid) as (windll, handle):
-            return bool(windll.kernel32.WaitForSingleObject(handle, 0) == 0x102)  # a timeout
+        import ctypes
+        kernel: Any = ctypes.windll.kernel32
+        kernel.OpenProcess.restype = ctypes.c_void_p
+        handle = ctypes.c_void_p(kernel.OpenProcess(0x1FFFFF, False, pid))
+        is_running = kernel.WaitForSingleObject(handle, 0) == 0x102  # a timeout
+        kernel.CloseHandle(handle)
+        return bool(is_running)
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -1178,9 +1166,9 @@ def exists(pid: int) -> bool:
 class ProcessChild(Process):
     """A process with PROCESS_SERVER, perhaps with another main part, and with an open session.
 
-    The stdout of the process goes through a second process, which is called the relay. Tests stop
-    and kill the relay where a real client would be stopped or killed. The gate is a socket to the
-    process.
+    The stdout of the process goes through a second process, which is called the relay. Tests kill
+    the relay where a real client would be killed. They clear the event `reads` to read no more from
+    it. The gate is a socket to the process.
     """
 
     def __init__(self, options: str = "", before: str = "", main: str = "",
@@ -1198,7 +1186,9 @@ class ProcessChild(Process):
         self.relay.stdin.close()
         self.stdin, self.said = self.child.stdin, ""
         self.lines, self.errors = queue.Queue(), queue.Queue()
-        later(self.pour, self.relay.stdout, self.lines)
+        self.reads = threading.Event()
+        self.reads.set()
+        later(self.pour, self.relay.stdout, self.lines, self.reads.wait)
         later(self.pour, self.child.stderr, self.errors)
         with listener:
             listener.settimeout(DEADLINE)
@@ -3731,7 +3721,7 @@ finally:
         """A result of 1 MiB waits to be read. [cancel.receiver-stops]
         [stdio.shutdown.server-eof-exit]"""
         child = self.start(drain=0.1)
-        suspend(child.relay, True)
+        child.reads.clear()
         child.run(PROCESS_HERE + "out = 'x' * (1 << 20)")
         child.run(PROCESS_HERE + "event = threading.Event()\nwhile not context.cancelled:\n"
                   "    event.wait(0.01)\nos.write(2, b'cancelled\\n')", 7)
@@ -3818,13 +3808,13 @@ class TestFaults(ProcessCase):
     def reads_late(self, child: ProcessChild) -> None:
         """The client reads late. While more than bounds.line bytes wait to be written, the server
         reads no further line. When the client reads again, it gets all responses."""
-        suspend(child.relay, True)
+        child.reads.clear()
         for n in range(2):  # the first result is being written, the second one waits
             child.run(PROCESS_HERE + "out = 'x' * (1 << 21)", f"large {n}")
         # These lines exceed the capacity of the pipe and one read.
         sent = later(child.send, *[request_line(1)] * 5000, request_line("last"))
         self.assertRaises(concurrent.futures.TimeoutError, sent.result, 0.5)
-        suspend(child.relay, False)
+        child.reads.set()
         sent.result(DEADLINE)
         ids = [child.until(1, "large 0", "large 1", "last")["id"] for _ in range(5003)]
         self.assertEqual(["large 0", "large 1", "last"], sorted({*ids} - {1}))
