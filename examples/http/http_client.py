@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # see 01_hello.py
 
@@ -38,7 +38,6 @@ from mcp_ref import (
 
 LOST_RESPONSE = -32000  # error code for a response that was lost; the SDKs use it too
 ATTEMPTS = 5  # to resume a stream, without a new event in between
-PAGES = 1000  # of a list of tools
 LONGEST = Bounds().line  # bytes of a JSON answer, or of an event
 CONNECTION_ERRORS = (OSError, http.client.HTTPException)
 log = logging.getLogger(__name__)
@@ -111,30 +110,17 @@ class Exchange:
         self.line = line
         self.message: Any = decode(line) if line else {}
         self.method: str = member(self.message, "method") or ""
+        self.rid = member(self.message, "id") if self.method else None  # of a request
         # The version that a modern request names. None in the legacy era.
         self.version = member(self.message, "params", "_meta", META_VERSION)
         self.connection: Any = None  # HTTPConnection
         self.sock: Any = None  # of the connection
         self.last_event_id = ""
         self.is_repeated = False
+        self.answered = threading.Event()  # set if no response is to come, or it has come
         self.dropped = threading.Event()  # set when the answer is no longer wanted
-        self._lock = threading.Lock()  # guards what follows
-        self._waiting: list[Any] = []  # ids of requests without a response so far
-        messages = self.message if isinstance(self.message, list) else [self.message]
-        for one in messages:
-            if "id" in one and "method" in one:
-                self._waiting.append(one["id"])
-
-    def waiting(self) -> list[Any]:
-        """Return the ids of the requests that have no response so far."""
-        with self._lock:
-            return list(self._waiting)
-
-    def settle(self, rid: Any) -> None:
-        """Note that a request has its response, or needs none any more."""
-        with self._lock:
-            if rid in self._waiting:
-                self._waiting.remove(rid)
+        if self.rid is None:
+            self.answered.set()
 
     def drop(self) -> None:
         """Close the connection. For a modern server, this cancels the request."""
@@ -186,17 +172,15 @@ class HttpTransport:
         """
         self._queue.put(None)
         self._sender.join(1.0)  # lines that were sent before close() still go out
-        for exchange in self._running_exchanges():
+        with self._lock:
+            running = list(self._running)
+        for exchange in running:
             exchange.drop()
         if self._session is not None:
             last = Exchange()
             with suppress(*CONNECTION_ERRORS):  # then the session has ended, too
                 self._request(last, "DELETE")
                 last.connection.getresponse().close()
-
-    def _running_exchanges(self) -> list[Exchange]:
-        with self._lock:
-            return list(self._running)
 
     def _send_all(self) -> None:
         """Send the lines of the queue. This is the job of the sender thread."""
@@ -217,13 +201,13 @@ class HttpTransport:
         connection says the same, and it gets no notification.
         """
         rid = member(exchange.message, "params", "requestId")
-        cancelled = [one for one in self._running_exchanges() if rid in one.waiting()]
+        with self._lock:
+            cancelled = [one for one in self._running
+                         if one.rid == rid and not one.answered.is_set()]
         if not any(one.version for one in cancelled):
             self._post(exchange)
         for one in cancelled:
-            one.settle(rid)
-            if not one.waiting():  # else the rest of a batch still needs the connection
-                one.drop()
+            one.drop()
 
     def _fail(self, error: Exception, exchange: Exchange) -> None:
         """Report that the connection has failed.
@@ -240,7 +224,7 @@ class HttpTransport:
         server gets these lines in their order.
         """
         self._request(exchange)
-        if exchange.waiting() or not exchange.line:
+        if not exchange.answered.is_set() or not exchange.line:
             threading.Thread(target=self._await, args=(exchange,), daemon=True).start()
             return
         status = self._response_to(exchange).status
@@ -268,21 +252,18 @@ class HttpTransport:
         with self._lock:
             self._running.add(exchange)
         url = urlsplit(self._url)
-        target = url.path or "/"
-        if url.query:
-            target += f"?{url.query}"
-        connection: http.client.HTTPConnection
+        target = urlunsplit(("", "", url.path or "/", url.query, ""))
+        kind = http.client.HTTPConnection
         if url.scheme == "https":
-            connection = http.client.HTTPSConnection(url.netloc, timeout=self._timeout)
-        else:
-            connection = http.client.HTTPConnection(url.netloc, timeout=self._timeout)
+            kind = http.client.HTTPSConnection
+        connection = kind(url.netloc, timeout=self._timeout)
         exchange.connection = connection
         connection.request(
             verb, target, exchange.line if verb == "POST" else None, headers)
         exchange.sock = connection.sock
         if exchange.dropped.is_set():  # drop() may have come before there was a socket
             raise ConnectionError("the answer is no longer wanted")
-        if exchange.waiting() or verb == "GET":
+        if not exchange.answered.is_set() or verb == "GET":
             exchange.sock.settimeout(None)  # a response may take any time
 
     def _headers_for(self, exchange: Exchange) -> dict[str, str]:
@@ -298,7 +279,7 @@ class HttpTransport:
             "mcp-protocol-version": self._version,
             "last-event-id": exchange.last_event_id or None,
             "authorization": f"Bearer {self._token}" if self._token else None}
-        if exchange.version is not None and exchange.waiting():
+        if exchange.version is not None and exchange.rid is not None:
             with self._lock:
                 repeated = body_headers(exchange.message, self._paths)
             for header, value in repeated.items():
@@ -347,11 +328,9 @@ class HttpTransport:
         except Exception as error:  # Client waits, whatever the server may have sent
             reason = f"{type(error).__name__}: {error}"
         self._end(exchange)
-        if not exchange.dropped.is_set():
-            for rid in exchange.waiting():
-                self._deliver(exchange, encode({"jsonrpc": "2.0", "id": rid, "error": {
-                    "code": LOST_RESPONSE,
-                    "message": f"The response was lost: {reason}"}}))
+        if not exchange.dropped.is_set() and not exchange.answered.is_set():
+            self._deliver(exchange, encode({"jsonrpc": "2.0", "id": exchange.rid, "error": {
+                "code": LOST_RESPONSE, "message": f"The response was lost: {reason}"}}))
 
     def _lines(self, exchange: Exchange) -> Iterator[bytes]:
         """Yield the lines of an answer.
@@ -379,13 +358,13 @@ class HttpTransport:
                         wait = event.retry
                     if event.data:
                         yield event.data
-                    if exchange.line and not exchange.waiting():
+                    if exchange.line and exchange.answered.is_set():
                         return
             except CONNECTION_ERRORS:
                 pass  # the stream is resumed, as after its end
             if exchange.version is not None:
                 return  # a modern stream cannot be resumed
-            if exchange.waiting() and not exchange.last_event_id:
+            if not exchange.answered.is_set() and not exchange.last_event_id:
                 return  # the server gave no id to resume the answer from
             attempts -= 1
             if exchange.dropped.wait(wait):
@@ -395,17 +374,14 @@ class HttpTransport:
 
     def _json_answer(self, exchange: Exchange,
                      response: http.client.HTTPResponse) -> bytes:
-        """Read an answer that is one JSON value, and return it as a line."""
+        """Read an answer that is one response, and return it as a line."""
         # Old Pythons allocate the whole size before they read.
         size = min(response.length or LONGEST, LONGEST)
         message: Any = decode(response.read(size))
-        is_valid = isinstance(message, dict) and fault_of_response(message) is None
-        if not is_valid and not isinstance(message, list):
+        if not isinstance(message, dict) or fault_of_response(message) is not None:
             raise ValueError(f"HTTP {response.status} without a response")
-        waiting = exchange.waiting()
-        if member(message, "error") and waiting and message.get("id") not in waiting:
-            # The server refused the HTTP request before it read the id.
-            message["id"] = waiting[0]
+        if "error" in message:  # the server may have refused it before it read the id
+            message["id"] = exchange.rid
         return encode(message)
 
     def _deliver(self, exchange: Exchange, line: bytes) -> None:
@@ -419,8 +395,8 @@ class HttpTransport:
                 message["result"]["tools"] = self._note_tools(tools)
                 line = encode(message)
         for one in message if isinstance(message, list) else [message]:
-            if member(one, "method") is None:
-                exchange.settle(member(one, "id"))
+            if member(one, "method") is None and member(one, "id") == exchange.rid:
+                exchange.answered.set()
         with self._delivering:
             self._on_line(line)
 
@@ -436,10 +412,10 @@ class HttpTransport:
     def _read_tools(self, call: Exchange) -> None:
         """Read the list of tools again. It has changed, or it was never read.
 
-        This ends when the call is dropped. ValueError means that the list has no end.
+        This ends when the call is dropped, also if the list has no end.
         """
         params: Json = {"_meta": call.message["params"]["_meta"]}
-        for _ in range(PAGES):
+        while True:
             exchange = Exchange(encode({"jsonrpc": "2.0", "id": "headers",
                                         "method": "tools/list", "params": params}))
             exchange.dropped = call.dropped
@@ -452,7 +428,6 @@ class HttpTransport:
             params["cursor"] = result.get("nextCursor")
             if params["cursor"] is None:
                 return
-        raise ValueError(f"tools/list: the list has more than {PAGES} pages")
 
 
 def main() -> None:

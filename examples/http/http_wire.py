@@ -31,7 +31,6 @@ NAME_MEMBERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "
 # Text that a header can hold unchanged: visible ASCII, with blanks only inside.
 SAFE_TEXT = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
 ENCODED_TEXT = re.compile(r"=\?base64\?(.*)\?=")
-NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # [RFC 9110 5.6.2]
 DATA = ("enum", "const", "default", "examples")  # keywords that hold no schema
 
@@ -96,9 +95,9 @@ def header_matches(header: Optional[str], value: Any) -> bool:
     try:
         text = from_header(header)
         if type(value) in (int, float):
-            is_number = NUMBER.fullmatch(text) and abs(value) < 2**53
-            return bool(is_number and float(text) == value)
-    except ValueError:
+            number = json.loads(text)
+            return type(number) in (int, float) and number == value and abs(value) < 2**53
+    except (ValueError, RecursionError):
         return False
     return text == _text_of(value)
 

@@ -45,7 +45,7 @@ MODERN = [version for version, row in REVISIONS.items() if row.modern][-1]
 NEWEST = LEGACY[-1]
 JSON = "application/json"
 BOTH = f"{JSON}, text/event-stream"
-LIMITS = http_server.Limits(request=2.0, quick=0.1, pulse=0.2, body=100_000, retry=0.05)
+LIMITS = http_server.Limits(request=2.0, pulse=0.1, body=100_000, retry=0.05)
 HELLO = {"protocolVersion": NEWEST, "capabilities": {},
          "clientInfo": {"name": "t", "version": "0"}}
 ADD = {"name": "add", "arguments": {"a": 1, "b": 2}}
@@ -101,12 +101,6 @@ def fixture(case: Any) -> Server:
             case.cancelled.set()
         ctx.progress(2, 2)
         return "counted"
-
-    @server.tool
-    def late(size: int = 5) -> str:
-        """Wait until the test allows it, then answer with `size` letters."""
-        case.allowed.acquire(timeout=DEADLINE)
-        return ("later" * size)[:size]
 
     @server.tool
     def ask(ctx: Context) -> str:
@@ -265,7 +259,6 @@ class HttpCase(unittest.TestCase):
 
     def setUp(self) -> None:
         self.go, self.running, self.cancelled = (threading.Event() for _ in range(3))
-        self.allowed = threading.Semaphore(0)  # how many calls of `late` may answer
         self.mcp = fixture(self)
         self.http = self.serve()
 
@@ -420,8 +413,8 @@ class TestTogether(HttpCase):
                     self.assertEqual("counted", first_text(counted))
                     self.eventually(lambda told=told: told == [1, 2], "the progress")
                     self.assertEqual("r", client.read_resource("test://r")["contents"][0]["text"])
-                    answers = client.batch([("tools/list", None), ("no/such", None)])
-                    self.assertEqual(("tools" in answers[0], -32601), (True, answers[1].code))
+                    with self.assertRaises(RpcError):
+                        client.request("no/such")
                     if version != LEGACY[1]:  # that revision has no elicitation
                         self.assertEqual("Ada", first_text(client.call_tool("ask")))
 
@@ -439,17 +432,22 @@ class TestTogether(HttpCase):
                     self.eventually(lambda: NEWS in heard, "the news")
                     self.mcp.remove_tool("another")
 
-    def test_a_client_resumes_a_legacy_call(self) -> None:
-        """[http.sse.client-polls] [http.resume.client-get]"""
-        progress = threading.Event()
-        with concurrent.futures.ThreadPoolExecutor(1) as pool, \
-                self.client(protocol_version=NEWEST) as client:
-            answer = pool.submit(client.call_tool, "count", on_progress=lambda *said: (
-                progress.set()))
-            self.assertTrue(progress.wait(DEADLINE))
-            self.cut()
-            self.go.set()
-            self.assertEqual("counted", first_text(answer.result(DEADLINE)))
+    def test_a_client_resumes_a_legacy_call_after_the_time_that_the_server_names(self) -> None:
+        """[http.sse.client-polls] [http.resume.client-get] [http.sse.retry-respected]"""
+        self.http = self.serve(LIMITS._replace(retry=0.5))
+        for ours in (0.01, 60.0):
+            self.go.clear()
+            progress = threading.Event()
+            with concurrent.futures.ThreadPoolExecutor(1) as pool, \
+                    self.client(retry=ours, protocol_version=NEWEST) as client:
+                answer = pool.submit(client.call_tool, "count", on_progress=lambda *said: (
+                    progress.set()))
+                self.assertTrue(progress.wait(DEADLINE))
+                began = time.monotonic()
+                self.cut()
+                self.go.set()
+                self.assertEqual("counted", first_text(answer.result(DEADLINE)))
+                self.assertGreaterEqual(time.monotonic() - began, 0.5)
 
     def test_a_cancelled_call_stops_and_its_connection_is_closed(self) -> None:
         """[http.cancel.explicit] [http.cancel.timeout-closes]"""
@@ -467,35 +465,6 @@ class TestTogether(HttpCase):
                 listener = version in LEGACY
                 self.eventually(lambda: len(self.http.connections) <= listener, "a connection left")
                 self.assertEqual("3", first_text(client.call_tool("add", {"a": 1, "b": 2})))
-
-    def test_the_rest_of_a_legacy_batch_is_answered_when_one_request_is_cancelled(self) -> None:
-        lines: List[Any] = []
-        transport = self.closed_later(http_client.HttpTransport(self.http.url))
-        transport.open(lines.append, lines.append)
-        transport.send(message(1, "initialize", {**HELLO, "protocolVersion": LEGACY[1]}))
-        self.eventually(lambda: lines, "the handshake")
-        transport.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-        calls = [message(rid, "tools/call", {"name": "count"}) for rid in (2, 3)]
-        transport.send(b"[%s,%s]" % tuple(calls))
-        self.assertTrue(self.running.wait(DEADLINE))
-        transport.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled",'
-                       b'"params":{"requestId":2}}')
-        transport.send(message(4, "ping"))
-        self.eventually(lambda: len(lines) == 2, "the response to ping")  # it is sent last
-        self.go.set()
-        self.eventually(lambda: len(lines) == 3, "the response to the other call")
-        answer, = json.loads(lines[2])
-        self.assertEqual((3, "counted"), (answer["id"], first_text(answer["result"])))
-
-    def test_a_client_resumes_a_stream_after_the_time_that_the_server_names(self) -> None:
-        """[http.sse.retry-respected]"""
-        server = self.serve(LIMITS._replace(retry=0.5, stream=0.0))
-        for ours in (0.01, 60.0):
-            with self.client(server.url, retry=ours, protocol_version=NEWEST) as client:
-                threading.Timer(0.3, self.allowed.release).start()
-                began = time.monotonic()
-                self.assertEqual("later", first_text(client.call_tool("late")))
-                self.assertGreaterEqual(time.monotonic() - began, 0.5)
 
     def test_a_client_whose_session_has_ended_can_connect_again(self) -> None:
         """[http.session.client-restarts] [http.session.echoed] [http.session.client-deletes]"""
@@ -585,62 +554,49 @@ class TestStreams(HttpCase):
             gone = talk.send("GET", Last_Event_ID=nobody)
             self.assertEqual((400, True), (gone.status, bool(gone.read())))
 
-    def resumed(self, talk: Talk, name: str) -> Tuple[int, List[Any]]:
-        """Resume a stream. Return the status, and the texts of the answers that came."""
-        response = talk.send("GET", Last_Event_ID=name)
-        if response.status != 200:
-            self.assertTrue(response.read())
-            return response.status, []
-        return 200, [first_text(one["result"]) for one in said(response) if "result" in one]
+    def test_the_lines_that_are_kept_for_resumption_are_limited(self) -> None:
+        """The oldest streams of the session that was used longest ago are dropped first."""
+        server = self.serve(LIMITS._replace(kept=16_500))
+        unused, session = server.open_session(), server.open_session()
+        reader: Any = object()
+        streams = [http_server.Stream(server, one) for one in (None, None, reader, None, None)]
+        for stream in streams:  # each takes 3,100 bytes, and two empty ones take 2,000
+            stream(b"x" * 1000)
+            stream(None)
+        with server.lock:
+            session.used = unused.used + 1
+            unused.streams[streams[0].name] = streams[0]
+            session.streams.update((one.name, one) for one in streams[1:])
 
-    def left(self, talk: Talk, server: Any, size: int) -> str:
-        """Call a tool whose answer comes when its client has left. Return its first event."""
-        session = server.sessions[talk.headers["Mcp-Session-Id"]]
-        event, = http_client.events(talk.open("tools/call", {
-            "name": "late", "arguments": {"size": size}}))
-        self.assertEqual(b"", event.data)
-        stream = session.find_stream(event.id.partition("-")[0])
-        self.allowed.release()
-        self.eventually(lambda: stream.is_over() or stream.keep(size * 2), "the answer")
-        session.limit_streams()
-        return str(event.id)
+        def left() -> List[int]:
+            with server.lock:
+                names = {*session.streams, *unused.streams}
+            return [number for number, one in enumerate(streams) if one.name in names]
 
-    def test_the_bytes_that_are_kept_for_resumption_are_limited(self) -> None:
-        """The sessions have equal shares. The oldest streams are dropped first."""
-        server = self.serve(LIMITS._replace(kept=5000, stream=0.0))
-        talk, other = self.talk(NEWEST, server), self.talk(NEWEST, server)
-        elsewhere = self.left(other, server, 2000)
-        long = self.left(talk, server, 2500)
-        oldest, *newer = (self.left(talk, server, 1000) for _ in range(3))
-        for name in (long, oldest):
-            self.assertEqual((400, []), self.resumed(talk, name))
-        for name in newer:
-            status, (text,) = self.resumed(talk, name)
-            self.assertEqual((200, 1000), (status, len(text)))
-        self.assertEqual(200, self.resumed(other, elsewhere)[0])
-        self.talk(NEWEST, server)  # the shares become smaller
-        self.eventually(lambda: self.resumed(other, elsewhere)[0] == 400, "a stream is left")
+        self.eventually(lambda: left() == [1, 2, 3, 4], "the oldest stream is left")
+        server.limits = LIMITS._replace(kept=4000)
+        self.eventually(lambda: left() == [2, 4], "streams are left, or the one with a reader")
 
     def test_a_client_that_stays_gets_all_lines_however_little_is_kept(self) -> None:
         self.mcp.tool(name="much", description="-")(much)
-        for quick in (0.0, 10.0):
-            server = self.serve(LIMITS._replace(kept=10, quick=quick))
-            for version in (NEWEST, MODERN):
-                with self.subTest(quick=quick, version=version):
-                    call = self.talk(version, server).open("tools/call", {
-                        "name": "much", "_meta": {"progressToken": 1}})
-                    *reports, answer = said(call)
-                    self.assertEqual([1, 2, 3, 4, 5], [
-                        one["params"]["progress"] for one in reports])
-                    self.assertEqual(5000, len(first_text(answer["result"])))
+        server = self.serve(LIMITS._replace(kept=10))
+        for version in (NEWEST, MODERN):
+            with self.subTest(version=version):
+                call = self.talk(version, server).open("tools/call", {
+                    "name": "much", "_meta": {"progressToken": 1}})
+                *reports, answer = said(call)
+                self.assertEqual([1, 2, 3, 4, 5], [one["params"]["progress"] for one in reports])
+                self.assertEqual(5000, len(first_text(answer["result"])))
 
     def test_lines_that_a_slow_client_does_not_read_are_limited_and_the_newest_stays(self) -> None:
-        server = self.serve(LIMITS._replace(unread=1000))
+        server = self.serve(LIMITS._replace(unread=3000))
         reader: Any = object()
-        stream = http_server.Stream(server.open_session(), reader)
-        for letter in (b"a", b"b", b"c", b"d" * 3):
+        stream = http_server.Stream(server, reader)
+        for letter in (b"a", b"b", b"c"):
             stream(letter * 400)
-        self.assertEqual(([(4, b"d" * 1200)], False), stream.take(reader, 0, 0.0))
+        self.assertEqual(([(2, b"b" * 400), (3, b"c" * 400)], False), stream.take(reader, 0, 0.0))
+        stream(b"d" * 3000)
+        self.assertEqual(([(4, b"d" * 3000)], False), stream.take(reader, 0, 0.0))
         stream(b"e")
         stream(None)
         self.assertEqual(([(5, b"e")], True), stream.take(reader, 4, 0.0))
@@ -656,43 +612,6 @@ class TestStreams(HttpCase):
         talk.close()
         self.assertTrue(self.cancelled.wait(DEADLINE))
         self.eventually(lambda: not kept(), "sessions are left")
-
-    def test_a_call_that_waits_for_its_turn_is_released_when_it_is_cancelled(self) -> None:
-        """Its session is not kept until the calls before it have ended."""
-        self.mcp = Server("queue", "1.0", workers=1)
-
-        @self.mcp.tool
-        def wait() -> str:
-            """Wait."""
-            self.running.set()
-            self.go.wait(2 * DEADLINE)
-            return "waited"
-
-        server = self.serve()
-        kept = kept_sessions(self.mcp)
-        first = self.talk(MODERN, server).open("tools/call", {"name": "wait"})
-        self.assertTrue(self.running.wait(DEADLINE))
-        for _ in range(3):
-            talk = self.talk(MODERN, server)
-            response = talk.open("tools/call", {"name": "wait"})
-            self.assertEqual(200, response.status)
-            response.close()
-            talk.close()
-        self.eventually(lambda: kept() == 1, "a cancelled request is left")
-        self.go.set()
-        self.assertEqual("waited", first_text(said(first)[-1]["result"]))
-
-    def test_a_long_stream_is_closed_and_the_client_fetches_the_answer_later(self) -> None:
-        """[http.sse.early-close] [http.sse.not-closed-early]"""
-        server = self.serve(LIMITS._replace(stream=0.0))
-        talk = self.talk(NEWEST, server)
-        self.assertEqual((200, ["later" * 200]), self.resumed(talk, self.left(talk, server, 1000)))
-        for version in (LEGACY[-2], MODERN):  # these streams stay open
-            response = self.talk(version, server).open("tools/call", {"name": "late"})
-            self.assertEqual(b":\n", response.readline())
-            self.allowed.release()
-            answer, = said(response)
-            self.assertEqual("later", first_text(answer["result"]))
 
     def test_a_new_reader_of_a_stream_replaces_the_old_one_and_no_line_is_lost(self) -> None:
         """[http.get.one-stream-only] [http.sse.keepalive]"""
@@ -714,7 +633,7 @@ class TestStreams(HttpCase):
 
     def test_the_stream_of_a_call_has_all_messages_about_it_and_no_others(self) -> None:
         """[http.sse.related-should] [http.sse.related-must] [http.get.one-stream-only]
-        [http.get.no-response] [http.get.unrelated]"""
+        [http.get.no-response] [http.get.unrelated] [http.sse.not-closed-early]"""
         for version in (LEGACY[-2], NEWEST, MODERN):
             with self.subTest(version=version):
                 self.go.clear()
@@ -1163,46 +1082,20 @@ class TestClient(HttpCase):
         self.assertEqual([*range(6, 12)], [json.loads(line)["id"] for line in lines])
         self.assertEqual(["tools/call"] + ["server/discover"] * 6, fake.methods())
 
-    def test_a_list_of_tools_without_an_end_is_given_up(self) -> None:
+    def test_the_reading_of_a_list_of_tools_without_an_end_stops_when_the_call_does(self) -> None:
         """The client reads it again, because the server refuses the headers of a call."""
         def answer(to: Any) -> Any:
-            if to["method"] == "tools/call":
-                return mismatch(to)
-            return result(to, tools=[], nextCursor="c")
+            return mismatch(to) if to["method"] == "tools/call" else result(
+                to, tools=[], nextCursor=str(len(fake.seen)))
 
         fake = self.fake(answer)
-        with self.client(fake.url) as client, unittest.mock.patch("http_client.PAGES", 20):
-            with self.assertRaisesRegex(RpcError, "20 pages"):
-                client.call_tool("any", timeout=DEADLINE)
-        self.assertEqual(20, fake.methods().count("tools/list"))
-
-    def test_close_ends_the_reading_of_a_list_of_tools(self) -> None:
-        """Here it comes between two pages, while a warning about a tool is logged."""
-        bad = {"name": "bad", "inputSchema": {"type": "object", "properties": {
-            "r": {"type": "number", "x-mcp-header": "Region"}}}}
-
-        def answer(to: Any) -> Any:
-            if to["method"] == "tools/call":
-                return mismatch(to)
-            return result(to, tools=[bad], nextCursor=str(len(fake.seen)))
-
-        def wait(record: Any) -> bool:
-            self.running.set()
-            return not self.go.wait(DEADLINE)
-
-        logger = logging.getLogger("http_wire")
-        logger.addFilter(wait)
-        self.addCleanup(logger.removeFilter, wait)
-        fake, lines = self.fake(answer), []  # type: Any, List[Any]
-        threads = threading.active_count()
-        transport = self.closed_later(http_client.HttpTransport(fake.url))
-        transport.open(lines.append, lines.append)
-        transport.send(message(5, "tools/call", modern({"name": "any"})))
-        self.assertTrue(self.running.wait(DEADLINE))
-        transport.close()
-        self.go.set()
-        self.eventually(lambda: threading.active_count() <= threads, "it still reads")
-        self.assertEqual((["tools/call", "tools/list"], []), (fake.methods(), lines))
+        with self.client(fake.url) as client:
+            call = client.start("tools/call", {"name": "any"})
+            self.eventually(lambda: fake.methods().count("tools/list") > 9, "it does not read")
+            call.cancel()
+            client.ping()  # a warning
+            self.eventually(lambda: not [one for one in threading.enumerate()
+                                         if "_await" in one.name], "it still reads")
 
     def test_late_answers_have_no_effect_after_close(self) -> None:
         fake, lines, closed = self.fake(self.slow), [], []  # type: Any, List[Any], List[Any]
