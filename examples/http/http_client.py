@@ -30,7 +30,7 @@ from urllib.parse import urlsplit, urlunsplit
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # see 01_hello.py
 
 from http_wire import (
-    META_VERSION, Json, Paths, body_headers, member, to_header, usable_tools)
+    META_VERSION, Paths, body_headers, member, to_header, usable_tools)
 
 from mcp_ref import (
     HEADER_MISMATCH, Bounds, Client, ConnectionClosed, RpcError, decode, encode,
@@ -253,7 +253,7 @@ class HttpTransport:
             self._running.add(exchange)
         url = urlsplit(self._url)
         target = urlunsplit(("", "", url.path or "/", url.query, ""))
-        kind = http.client.HTTPConnection
+        kind: type[http.client.HTTPConnection] = http.client.HTTPConnection
         if url.scheme == "https":
             kind = http.client.HTTPSConnection
         connection = kind(url.netloc, timeout=self._timeout)
@@ -321,7 +321,7 @@ class HttpTransport:
                         not exchange.is_repeated):
                     # The headers that the tool asks for may be unknown here.
                     exchange.is_repeated = True
-                    self._read_tools(exchange)
+                    self._read_tools(exchange.version)
                     self._post(exchange)
                     return
                 self._deliver(exchange, line)
@@ -392,42 +392,23 @@ class HttpTransport:
         if exchange.method == "tools/list" and exchange.version is not None:
             tools = member(message, "result", "tools")
             if isinstance(tools, list):
-                message["result"]["tools"] = self._note_tools(tools)
+                message["result"]["tools"], paths = usable_tools(tools)
                 line = encode(message)
+                with self._lock:
+                    self._paths.update(paths)
         for one in message if isinstance(message, list) else [message]:
             if member(one, "method") is None and member(one, "id") == exchange.rid:
                 exchange.answered.set()
         with self._delivering:
             self._on_line(line)
 
-    # Tools that ask for arguments in headers. [2026-07-28 transports, x-mcp-header]
-
-    def _note_tools(self, tools: list[Any]) -> list[Any]:
-        """Remember the headers of tools. Return the usable tools."""
-        usable, paths = usable_tools(tools)
-        with self._lock:
-            self._paths.update(paths)
-        return usable
-
-    def _read_tools(self, call: Exchange) -> None:
-        """Read the list of tools again. It has changed, or it was never read.
-
-        This ends when the call is dropped, also if the list has no end.
-        """
-        params: Json = {"_meta": call.message["params"]["_meta"]}
-        while True:
-            exchange = Exchange(encode({"jsonrpc": "2.0", "id": "headers",
-                                        "method": "tools/list", "params": params}))
-            exchange.dropped = call.dropped
-            try:
-                self._request(exchange)
-                result = member(decode(next(self._lines(exchange))), "result")
-            finally:
-                self._end(exchange)
-            self._note_tools(result["tools"])
-            params["cursor"] = result.get("nextCursor")
-            if params["cursor"] is None:
-                return
+    def _read_tools(self, version: str) -> None:
+        """Read the list of tools. It has changed, or it was never read."""
+        transport = HttpTransport(self._url, self._token, self._timeout)
+        with Client(transport, protocol_version=version, timeout=self._timeout) as client:
+            client.list_tools()
+            with self._lock:
+                self._paths.update(transport._paths)
 
 
 def main() -> None:

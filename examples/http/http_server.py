@@ -333,12 +333,9 @@ class Handler(BaseHTTPRequestHandler):
         while line.strip():
             line = self.rfile.readline(self.limits.head + 1 - len(head))
             head += line
-        if len(head) > self.limits.head:
-            raise Refused(431, f"The head is longer than {self.limits.head} bytes")
-        if not line:
-            raise Refused(408, f"The head needs more than {self.limits.request} s")
         if not HEAD.fullmatch(head):
-            raise Refused(400, "The request line or a header is not valid HTTP/1.1")
+            raise Refused(400, "The head is not valid HTTP/1.1, is longer than "
+                          f"{self.limits.head} bytes or takes over {self.limits.request} s")
         connection = self.rfile
         self.rfile = io.BytesIO(head)
         self.raw_requestline = self.rfile.readline()
@@ -408,9 +405,6 @@ class Handler(BaseHTTPRequestHandler):
                           "wrong")
 
     def serve(self) -> None:
-        accept = self.fields.get("accept", "*/*")
-        if not re.search(r"text/event-stream|\*/\*", accept):
-            raise Refused(406, "The header Accept must contain text/event-stream")
         if self.command == "POST":
             self.post()
         elif self.command not in ("GET", "DELETE") or self.is_modern():

@@ -160,7 +160,7 @@ def usable_tools(tools: list[Any]) -> tuple[list[Any], dict[str, Paths]]:
         try:
             paths[name] = argument_headers(member(tool, "inputSchema"))
             usable.append(tool)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             log.warning("left out the tool %s: %s", name, error)
     return usable, paths
 
