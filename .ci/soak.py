@@ -1,7 +1,7 @@
 """Load on both ends, and a fault about every second: nothing is lost, nothing leaks.
 
 Clients talk to everything.py in processes of their own: quick and slow calls, progress,
-cancellation, questions, subscriptions, batches and big messages. Two servers live through all
+cancellation, questions, subscriptions and big messages. Two servers live through all
 cycles. The servers of the other clients are killed or stopped, and the clients connect again.
 
 A call is lost if it does not end, or if nothing disturbed it and it did not end well. No request is
@@ -87,22 +87,18 @@ class Target:
         self.client.trace = self.note
         self.client.connect()
         self.jobs = [self.echo, self.echo, self.echo, self.progress, self.cancel, self.ask,
-                     self.watch, self.batch, self.lists]
+                     self.watch, self.several, self.lists]
 
     def note(self, arrow: str, line: bytes) -> None:
         """Report a second response to a request."""
         try:
-            message = json.loads(line) if arrow == "<" else []
+            message = json.loads(line) if arrow == "<" else {}
         except ValueError:
             return  # a server that was killed sent half of a line
-        for one in message if isinstance(message, list) else [message]:
-            if "method" not in one and one.get("id") is not None:
-                if one["id"] in self.answered:
-                    fault(f"answered twice: {line[:200]!r}")
-                self.answered.append(one["id"])
-
-    def server_id(self) -> int:
-        return int(str(self.client.instructions))  # see serve()
+        if "method" not in message and message.get("id") is not None:
+            if message["id"] in self.answered:
+                fault(f"answered twice: {line[:200]!r}")
+            self.answered.append(message["id"])
 
     def text(self, tool: str, **arguments: Any) -> str:
         result = self.client.call_tool(tool, arguments)
@@ -110,9 +106,6 @@ class Target:
         if result.get("isError"):  # a question that could not be asked any more, for example
             raise ValueError(text)
         return text
-
-    def inside(self) -> Counter[str]:
-        return Counter(json.loads(self.text("inside")))
 
     # Each job fails if a result is wrong.
 
@@ -147,14 +140,10 @@ class Target:
         self.client.call_tool("touch_watched_resource")
         watching.cancel()
 
-    def batch(self) -> None:
-        calls: Any = [("tools/call", {"name": "test_simple_text"})] * 5
-        *results, refused = self.client.batch([*calls, ("no/such", None)])
-        for one in results:
-            if isinstance(one, RpcError):
-                raise one
-            assert "simple text" in one["content"][0]["text"]
-        assert isinstance(refused, RpcError), refused
+    def several(self) -> None:
+        calls = [self.client.start("tools/call", {"name": "test_simple_text"}) for _ in range(5)]
+        for call in calls:
+            assert "simple text" in call.result(TIMEOUT)["content"][0]["text"]
 
     def lists(self) -> None:
         (content,) = self.client.read_resource("test://static-text")["contents"]
@@ -182,8 +171,10 @@ class Target:
         """Let faults happen to the server, and connect again."""
         while not stopping.wait(random.uniform(1, 3)):
             self.calm_since = float("inf")
-            strike(self.server_id(),
-                   random.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP)))
+            totals["kills"] += 1
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(self.client.instructions),
+                        random.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP)))
             time.sleep(random.random() * random.choice((0.1, 1.0, 3.0)))  # before it is closed
             if left_over(self.cannot_connect):
                 return fault("a client does not connect again")
@@ -205,13 +196,6 @@ totals: Counter[str] = Counter(calls=0, kills=0, faults=0)
 def fault(words: str) -> None:
     totals["faults"] += 1
     print("FAULT", words[:500], file=sys.stderr, flush=True)
-
-
-def strike(pid: int, how: signal.Signals) -> None:
-    """Send a signal to a process, if it is still there."""
-    totals["kills"] += 1
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, how)
 
 
 def children() -> list[int]:
@@ -272,7 +256,8 @@ def main() -> int:
     looks: dict[int, Callable[[], Counter[str]]] = {  # for each process that lives on
         os.getpid(): lambda: counts() + Counter(children=len(children()))}
     for target in (legacy, modern):
-        looks[target.server_id()] = target.inside
+        looks[int(target.client.instructions)] = lambda target=target: Counter(
+            json.loads(target.text("inside")))
     before = {pid: look() for pid, look in looks.items()}
     sizes: dict[int, list[int]] = {pid: [] for pid in looks}  # memory after each cycle
     while True:
