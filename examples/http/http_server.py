@@ -148,12 +148,6 @@ class Stream:
             self._changed.notify_all()
             return self._taken
 
-    def leave(self, reader: Handler) -> None:
-        """The connection of this reader ends."""
-        with self._changed:
-            if self.reader is reader:
-                self.reader = None
-
     def take(self, reader: Handler, after: int, timeout: float) -> tuple[Lines, bool]:
         """Wait for lines with numbers greater than `after`.
 
@@ -449,8 +443,10 @@ class Handler(BaseHTTPRequestHandler):
         if not self.is_modern(message):
             is_first = member(message, "method") == "initialize" and (
                 "mcp-session-id" not in self.fields)
-            session = (self.server.open_session(self.limits.sessions) if is_first
-                       else self.find_session())
+            if is_first:
+                session = self.server.open_session(self.limits.sessions)
+            else:
+                session = self.find_session()
         elif self.check_modern(message):
             session = self.server.open_session()
         else:  # a notification, which refers to no session and to no request
@@ -523,15 +519,13 @@ class Handler(BaseHTTPRequestHandler):
             session.version = member(message, "result", "protocolVersion")
             if session.version is not None:
                 self.extra_headers["Mcp-Session-Id"] = session.id
-        self.write_response(self.status_of(message, session), lines[0][1])
-
-    def status_of(self, response: Any, session: HttpSession) -> int:
-        code = member(response, "error", "code")
+        status = 200
+        code = member(message, "error", "code")
         if code in BAD_REQUEST_CODES:
-            return 400
-        if code == METHOD_NOT_FOUND and session.version is None:
-            return 404  # only in the modern era
-        return 200
+            status = 400
+        elif code == METHOD_NOT_FOUND and session.version is None:
+            status = 404  # only in the modern era
+        self.write_response(status, lines[0][1])
 
     def write_events(self, session: HttpSession, stream: Stream, after: int,
                      lines: Lines, must_stop: bool) -> None:
@@ -568,7 +562,9 @@ class Handler(BaseHTTPRequestHandler):
                     # A comment. This fails if the client has left.
                     self.wfile.write(b":\n\n")
         finally:
-            stream.leave(self)
+            with self.server.lock:
+                if stream.reader is self:
+                    stream.reader = None
 
     def write_response(self, status: int, body: Optional[bytes] = b"") -> None:
         """Write the head of a response, and its body unless that is None."""

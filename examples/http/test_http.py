@@ -119,12 +119,6 @@ def fixture(case: Any) -> Server:
     return server
 
 
-def much(ctx: Context) -> str:
-    for number in range(1, 6):
-        ctx.progress(number, 5, "report" * 100)
-    return "x" * 5000
-
-
 class Talk:
     """A client with one connection, which is kept open.
 
@@ -551,17 +545,6 @@ class TestStreams(HttpCase):
         self.eventually(lambda: left() == [1, 2, 3, 4], "the oldest stream is left")
         server.limits = LIMITS._replace(kept=4000)
         self.eventually(lambda: left() == [2, 4], "streams are left, or the one with a reader")
-
-    def test_a_client_that_stays_gets_all_lines_however_little_is_kept(self) -> None:
-        self.mcp.tool(name="much", description="-")(much)
-        server = self.serve(LIMITS._replace(kept=10))
-        for version in (NEWEST, MODERN):
-            with self.subTest(version=version):
-                call = self.talk(version, server).open("tools/call", {
-                    "name": "much", "_meta": {"progressToken": 1}})
-                *reports, answer = said(call)
-                self.assertEqual([1, 2, 3, 4, 5], [one["params"]["progress"] for one in reports])
-                self.assertEqual(5000, len(first_text(answer["result"])))
 
     def test_lines_that_a_slow_client_does_not_read_are_limited_and_the_newest_stays(self) -> None:
         server = self.serve(LIMITS._replace(unread=3000))
