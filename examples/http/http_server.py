@@ -16,7 +16,6 @@ Try: call a slow tool with curl, kill curl, and resume with GET and Last-Event-I
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import re
 import runpy
@@ -48,7 +47,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 Lines = list[tuple[int, bytes]]  # lines of a stream, with their numbers
 STREAM = 2000  # bytes of an empty stream in memory
 LINE = 100  # bytes that a line takes in memory beside its text
-DRAIN = 1.0  # seconds for a client to close a connection after its last response
+DRAIN = 1.0  # seconds to wait for the rest of a request that is refused
 # An error response with one of these codes has the HTTP status 400.
 BAD_REQUEST_CODES = (PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH, MISSING_CAPABILITY,
                      UNSUPPORTED_VERSION)
@@ -60,12 +59,10 @@ class Limits(NamedTuple):
 
     connections: int = 256
     sessions: int = 1000
-    head: int = 64 << 10  # request line and headers together
     body: int = 4 << 20
     kept: int = 256 << 20  # lines of all streams; checked twice a second
     unread: int = Bounds().line  # lines of one stream
-    request: float = 20.0  # until a request has arrived completely
-    idle: float = 60.0  # between two requests, and until a blocked write fails
+    wait: float = 60.0  # for the next bytes of a request, and for a blocked write
     session: float = 1800.0  # until an unused legacy session ends
     pulse: float = 1.0  # until events are sent, and between two comments in a silence
     retry: float = 0.5  # until a client may resume a stream; clients are told
@@ -220,12 +217,6 @@ class HttpSession:
         self.unasked(None)
 
 
-# The standard library parses the head of a request, but it is too tolerant. To it, a
-# bare CR ends a line, and a header with a blank before its colon ends the headers. A
-# proxy may read such a head differently, and an attacker could hide a request in it. So
-# only a head that every parser reads in the same way is passed on to the library.
-HEAD = re.compile(rb"[A-Z]+ /[!-~]* HTTP/1\.[01]\r\n"
-                  rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n){,99}\r\n")
 # The value of Origin, or "//" and the value of Host. The group is the host.
 ORIGIN = re.compile(r"(?:https?:)?//(\[[0-9a-fA-F:]*\]|[^][@:/?#]*)(?::[0-9]*)?")
 
@@ -238,32 +229,17 @@ class Refused(RpcError):
         self.status = status
 
 
-class Input(io.RawIOBase):
-    """What arrives over a connection before a deadline. Later bytes are not read."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self.deadline = 0.0
-        self._connection = connection
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self._connection.settimeout(max(0.001, self.deadline - time.monotonic()))
-        try:
-            return self._connection.recv_into(buffer)
-        except socket.timeout:
-            return 0
-
-
 class Handler(BaseHTTPRequestHandler):
-    """Serves the requests of one connection, on its own thread."""
+    """Serves the request of one connection, on its own thread.
+
+    A connection is closed after its response. So what follows the request is not read
+    as another one, however this server and a proxy tell where a request ends.
+    """
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: HttpServer
-    rfile: Any  # reads from the connection
-    request_id: Any  # of the message, if it is known to be a modern request
+    request_id: Any = None  # of the message, if it is known to be a modern request
     fields: dict[str, str]  # the headers of the request, by lower-case name
     extra_headers: dict[str, str]  # of the response
     body: bytes  # of the request, until its session has it
@@ -271,8 +247,7 @@ class Handler(BaseHTTPRequestHandler):
     def setup(self) -> None:
         super().setup()
         self.limits = self.server.limits
-        self.input = Input(self.connection)
-        self.rfile = io.BufferedReader(self.input)
+        self.connection.settimeout(self.limits.wait)
 
     def handle(self) -> None:
         with suppress(OSError):  # the client has closed the connection
@@ -280,40 +255,33 @@ class Handler(BaseHTTPRequestHandler):
             self.connection.shutdown(socket.SHUT_WR)
             # If unread input were left, close() would reset the connection, and the
             # client could lose the end of the response.
-            self.read_within(DRAIN)
-            while self.rfile.read(1 << 16):
-                pass
+            self.connection.settimeout(DRAIN)
+            self.rfile.read(2 * self.limits.body)
 
-    def read_within(self, seconds: float) -> None:
-        """From now on, read what arrives within so many seconds."""
-        self.input.deadline = time.monotonic() + seconds
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log nothing."""
 
-    def handle_one_request(self) -> None:
-        """Serve one request.
-
-        If it cannot be read completely, the connection is closed: the beginning of the
-        next request would be uncertain.
-        """
-        self.close_connection = True  # until parse_request() has read the headers
-        self.command = ""
-        self.request_version = "HTTP/1.1"
-        self.request_id = None
+    def serve(self) -> None:
+        """Serve a request whose head the library has read."""
+        self.close_connection = True
         self.extra_headers = {}
-        self.body = b""
-        is_read = False
-        self.read_within(self.limits.idle)
-        if not self.rfile.peek(1):
-            return
-        self.read_within(self.limits.request)
+        self.fields = {  # equal headers are joined [RFC 9110 5.3]
+            name.lower(): ", ".join(self.headers.get_all(name, [])).strip(" \t")
+            for name in self.headers}
         try:
-            self.read_head()
             self.check_access()
             self.body = self.read_body()
-            is_read = True
-            self.serve()
+            if self.command == "POST":
+                self.post()
+            elif self.is_modern():
+                self.extra_headers["Allow"] = "POST, GET, DELETE"
+                raise Refused(405, f"{self.command} is only for legacy sessions")
+            elif self.command == "GET":
+                self.get(self.find_session())
+            else:
+                self.server.end(self.find_session())
+                self.write_response(204, None)
         except RpcError as error:
-            if not is_read:
-                self.close_connection = True
             status = error.status if isinstance(error, Refused) else 400
             message: dict[str, Any] = {"jsonrpc": "2.0", "error": {
                 "code": error.code, "message": error.message}}
@@ -321,45 +289,17 @@ class Handler(BaseHTTPRequestHandler):
                 message["id"] = self.request_id
             self.write_response(status, encode(message))
 
-    def read_head(self) -> None:
-        """Read and check the head. The library then parses it."""
-        head = line = self.rfile.readline(self.limits.head + 1)
-        while line.strip():
-            line = self.rfile.readline(self.limits.head + 1 - len(head))
-            head += line
-        if not HEAD.fullmatch(head):
-            raise Refused(400, "The head is not valid HTTP/1.1, is longer than "
-                          f"{self.limits.head} bytes or takes over {self.limits.request} s")
-        connection = self.rfile
-        self.rfile = io.BytesIO(head)
-        self.raw_requestline = self.rfile.readline()
-        self.parse_request()  # also sets close_connection
-        self.rfile = connection
-        # Equal headers are joined [RFC 9110 5.3]. So a second Host or Content-Length
-        # makes the value invalid, and the request is refused.
-        self.fields = {}
-        for name in self.headers:
-            values = self.headers.get_all(name, [])
-            self.fields[name.lower()] = ", ".join(one.strip(" \t") for one in values)
+    do_POST = do_GET = do_DELETE = serve
 
     def read_body(self) -> bytes:
-        """Read a body with a Content-Length.
-
-        MCP clients do not need chunks. With a second way to say where a body ends,
-        attackers could hide a request. [RFC 9112 6.3] allows to refuse chunks.
-        """
         if "transfer-encoding" in self.fields:
             raise Refused(411, "Send Content-Length, and not Transfer-Encoding")
         length = self.fields.get("content-length", "0")
         if not re.fullmatch("[0-9]{1,18}", length):
             raise Refused(400, "Content-Length is not valid")
-        size = int(length)
-        if size > self.limits.body:
+        if int(length) > self.limits.body:
             raise Refused(413, f"The body is longer than {self.limits.body} bytes")
-        data: bytes = self.rfile.read(size)
-        if len(data) < size:
-            raise Refused(408, f"The body needs more than {self.limits.request} s")
-        return data
+        return self.rfile.read(int(length))
 
     def check_access(self) -> None:
         """Refuse other paths, other hosts and origins, and requests without the token.
@@ -367,7 +307,7 @@ class Handler(BaseHTTPRequestHandler):
         The hosts are checked because of DNS rebinding: a web page on any site can make
         the browser of its reader send requests to this machine.
         """
-        if self.requestline.split()[1].partition("?")[0] != "/mcp":
+        if self.path.partition("?")[0] != "/mcp":
             raise Refused(404, "The path does not exist; the only path is /mcp")
         host = self.fields.get("host")
         if not host:
@@ -397,18 +337,6 @@ class Handler(BaseHTTPRequestHandler):
             self.extra_headers["WWW-Authenticate"] = challenge
             raise Refused(401, "The token in the header Authorization is missing or "
                           "wrong")
-
-    def serve(self) -> None:
-        if self.command == "POST":
-            self.post()
-        elif self.command not in ("GET", "DELETE") or self.is_modern():
-            self.extra_headers["Allow"] = "POST, GET, DELETE"
-            raise Refused(405, f"{self.command} is not allowed here")
-        elif self.command == "GET":
-            self.get(self.find_session())
-        else:
-            self.server.end(self.find_session())
-            self.write_response(204, None)
 
     def is_modern(self, message: Any = None) -> bool:
         """Return the era. It is in the body or, if the body does not say, in a header.
@@ -533,7 +461,6 @@ class Handler(BaseHTTPRequestHandler):
 
         `lines` and must_stop are what take() has returned so far.
         """
-        self.close_connection = True  # the end of the connection ends the events
         self.extra_headers.update({
             "Content-Type": "text/event-stream",
             "Cache-Control": "no-store",
@@ -568,11 +495,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def write_response(self, status: int, body: Optional[bytes] = b"") -> None:
         """Write the head of a response, and its body unless that is None."""
-        self.connection.settimeout(self.limits.idle)
         self.send_response_only(status)
         self.send_header("Date", self.date_time_string())
-        if self.close_connection:
-            self.send_header("Connection", "close")
+        self.send_header("Connection", "close")
         if body is not None:
             self.send_header("Content-Length", str(len(body)))
         if body:
@@ -580,7 +505,7 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in self.extra_headers.items():
             self.send_header(name, value)
         self.end_headers()
-        if body and self.command != "HEAD":
+        if body:
             self.wfile.write(body)
 
 

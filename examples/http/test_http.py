@@ -15,7 +15,6 @@ import io
 import itertools
 import json
 import re
-import select
 import socket
 import sys
 import threading
@@ -42,7 +41,7 @@ MODERN = [version for version, row in REVISIONS.items() if row.modern][-1]
 NEWEST = LEGACY[-1]
 JSON = "application/json"
 BOTH = f"{JSON}, text/event-stream"
-LIMITS = http_server.Limits(request=2.0, pulse=0.1, body=100_000, retry=0.05)
+LIMITS = http_server.Limits(pulse=0.1, body=100_000, retry=0.05)
 HELLO = {"protocolVersion": NEWEST, "capabilities": {},
          "clientInfo": {"name": "t", "version": "0"}}
 ADD = {"name": "add", "arguments": {"a": 1, "b": 2}}
@@ -293,50 +292,28 @@ class HttpCase(unittest.TestCase):
 def spell(body: bytes, *headers: bytes, line: bytes = b"POST /mcp HTTP/1.1",
           host: bytes = b"Host: localhost", kind: bytes = b"Content-Type: application/json",
           length: Optional[bytes] = None) -> bytes:
-    """Write a request. Its last header makes the server close the connection."""
+    """Write a request."""
     size = b"Content-Length: %d" % len(body) if length is None else length
-    return b"\r\n".join([line, host, kind, size, *headers, b"Connection: close", b"", body])
+    return b"\r\n".join([line, host, kind, size, *headers, b"", body])
 
 
 def verb(name: bytes, *headers: bytes) -> bytes:
     return spell(b"", *headers, line=name + b" /mcp HTTP/1.1")
 
 
-def kept(request: bytes) -> bytes:
-    return request.replace(b"Connection: close\r\n", b"")
-
-
 INIT, NONE = message(1, "initialize", HELLO), b"X: y"
-CHUNKS = b"%X\r\n%s\r\n0\r\n\r\n" % (len(INIT), INIT)
 Rows = List[Tuple[int, bytes]]  # status, request
-FRAMING: Rows = [  # requests that two parsers could read in two ways
-    # Lengths: signed, in other digits, beside characters that only some parsers skip.
-    *((400, spell(INIT, length=b"Content-Length: " + length)) for length in (
-        b"5, 5", b"+5", b"-1", b"0x10", b"1_0", "\u0665".encode(), b"5\xa0", b"\x855", b"9" * 400)),
-    *((400, spell(INIT, b"Content-Length: " + length)) for length in (b"5", b"%d" % len(INIT))),
-    (413, spell(b"", length=b"Content-Length: 100001")),
-    # Chunks, alone and beside a length.
-    *((411, spell(CHUNKS, b"Transfer-Encoding: " + coding, length=length))
-      for coding in (b"chunked", b"gzip, chunked", b"", b"xchunked")
-      for length in (NONE, b"Content-Length: 5", b"Content-Length:")),
-    # Headers: blanks before the colon, folding, no name, no colon, bare CR and LF, controls.
-    *((400, spell(INIT, *headers.split(b"|"))) for headers in (
-        b"Content-Length : 5", b"X: a| b", b"X: a|\tb", b"   |Transfer-Encoding: chunked", b": a",
-        b"Hello", b"GET /mcp HTTP/1.1", b"X: a\rTransfer-Encoding: chunked",
-        b"X: a\nTransfer-Encoding: chunked", b"X: a\0b", b"X: a\x0cContent-Length: 5",
-        b"|".join(b"X%d: y" % number for number in range(200)))),
-    (400, spell(INIT, host=b" Host: localhost")), (400, spell(INIT, b"X: " + b"a" * 70000)),
-    (400, spell(INIT).replace(b"\r\n", b"\n")),
-    # Request lines: too long, of another protocol, two blanks, a full URL.
-    (400, spell(INIT, line=b"POST /" + b"a" * 70000)),
-    *((400, data) for data in (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", b"GET /mcp\r\n\r\n",
-                               b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\r\n" + spell(INIT))),
-    *((400, spell(INIT, line=line)) for line in (
-        b"POST  /mcp HTTP/1.1", b"POST http://localhost/mcp HTTP/1.1", b"POST /mcp HTTP/1.1 ")),
-]
 HOSTILE: Rows = [
+    # Lengths, chunks, heads that are too long.
+    *((400, spell(INIT, length=b"Content-Length: " + length)) for length in (
+        b"5, 5", b"+5", b"-1", b"0x10", b"1_0", "\u0665".encode(), b"9" * 400)),
+    (413, spell(b"", length=b"Content-Length: 100001")),
+    (411, spell(b"0\r\n\r\n", b"Transfer-Encoding: chunked", length=NONE)),
+    (431, spell(INIT, b"X: " + b"a" * 70000)), (414, spell(INIT, line=b"POST /" + b"a" * 70000)),
+    (431, spell(INIT, *(b"X%d: y" % number for number in range(200)))),
+    (400, spell(INIT, host=b" Host: localhost")),
     *((404, spell(INIT, line=b"POST " + path + b" HTTP/1.1")) for path in (
-        b"/", b"//mcp", b"/mcp/../../etc/passwd", b"/%2e%2e/mcp")),
+        b"/", b"/mcp/../../etc/passwd", b"/%2e%2e/mcp")),
     # DNS rebinding: other hosts, two hosts, a hidden host; other origins, with any verb.
     (400, spell(INIT, host=NONE)), (403, spell(INIT, b"Host: evil.example.com")),
     *((403, spell(INIT, host=b"Host: " + host)) for host in (
@@ -357,7 +334,7 @@ HOSTILE: Rows = [
         b'{"jsonrpc":"2.0","id":1,"method":5}', b"")),
     (400, spell(b"", length=NONE)), (413, spell(b"x" * 8_000_000)),
     # Other verbs; requests that are unusual but valid.
-    *((405, verb(name, b"Origin: http://localhost")) for name in (b"PUT", b"OPTIONS", b"HEAD")),
+    *((501, verb(name)) for name in (b"PUT", b"OPTIONS", b"HEAD")),
     (200, spell(INIT)), (200, spell(INIT, line=b"POST /mcp HTTP/1.0")),
 ]
 
@@ -840,20 +817,10 @@ class TestStatus(HttpCase):
 class TestSecurity(HttpCase):
     def test_hostile_requests_are_refused_and_the_next_good_request_is_served(self) -> None:
         """[http.origin.validated] [http.origin.403] [http.post.notification-refused]"""
-        for status, request in FRAMING + HOSTILE:
-            with self.subTest(request[:200]):
-                self.assertEqual([status], self.statuses(request))
-        for status, request in FRAMING:  # the rest of a refused request is not read as a request
-            with self.subTest(request[:200], followed=True):
-                self.assertEqual([status], self.statuses(kept(request) + spell(INIT)))
+        for status, request in HOSTILE:
+            with self.subTest(request[:200]):  # what follows is not read as a request
+                self.assertEqual([status], self.statuses(request + spell(INIT)))
         self.assertEqual(200, self.talk(MODERN).post("tools/list")[0])
-
-    def test_requests_on_one_connection_are_answered_in_order(self) -> None:
-        again = kept(spell(INIT))
-        answer = self.raw(again + kept(verb(b"HEAD")) + again + verb(b"PUT") + again)
-        self.assertEqual([b"200", b"405", b"200", b"405"], re.findall(rb"HTTP/1\.1 (\d+)", answer))
-        self.assertIn(b"\r\n\r\nHTTP/1.1 200", answer)  # the answer to HEAD has no body
-        self.assertEqual([100, 200], self.statuses(spell(INIT, b"Expect: 100-continue")))
 
     def test_unread_input_is_drained_before_the_connection_closes(self) -> None:
         """Otherwise the connection is reset, and the client can lose the response."""
@@ -863,36 +830,16 @@ class TestSecurity(HttpCase):
         self.assertRegex(answer, rb"\AHTTP/1\.1 413 ")
         self.assertIn(b"The body is longer than", answer)
 
-    def test_slow_requests_are_refused_and_idle_connections_are_closed(self) -> None:
-        slow, idle = self.serve(LIMITS._replace(request=0.3)), self.serve(LIMITS._replace(idle=0.3))
-
-        def answer(sent: bytes) -> bytes:
-            server = slow if sent else idle
-            with socket.create_connection(server.server_address[:2], DEADLINE) as sock:
-                began = time.monotonic()
-                sock.sendall(sent)
-                while not select.select([sock], [], [], 0.1)[0]:  # a byte does not extend the time
-                    self.assertLess(time.monotonic(), began + DEADLINE)
-                    with contextlib.suppress(OSError):
-                        sock.sendall(b"x" if sent else b"")
-                return sock.recv(12)
-
-        cases = {b"POST /mcp HTTP/1.1\r\nHost: ": b"HTTP/1.1 400", b"": b"",
-                 spell(b"", length=b"Content-Length: 999"): b"HTTP/1.1 408"}
-        with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
-            self.assertEqual(cases, dict(zip(cases, pool.map(answer, cases))))
-        with socket.create_connection(self.http.server_address[:2], DEADLINE) as sock:
-            sock.sendall(spell(INIT))  # the client does not close
-            self.assertTrue(sock.recv(12))
-            self.eventually(lambda: not self.http.connections, "a connection left")
+    def test_the_connection_of_a_client_that_sends_no_more_is_closed(self) -> None:
+        server = self.serve(LIMITS._replace(wait=0.3))
+        for sent in (b"", b"POST /mcp HTTP/1.1\r\nHost: ", spell(b"", length=b"Content-Length: 9")):
+            with self.subTest(sent):
+                self.assertEqual(b"", self.raw(sent, server))
 
     def test_the_number_of_connections_is_limited(self) -> None:
         server = self.serve(LIMITS._replace(connections=2))
-        with contextlib.ExitStack() as stack:
-            for _ in range(2):
-                talk = Talk(server, MODERN)
-                stack.callback(talk.close)
-                self.assertEqual(200, talk.post("tools/list")[0])
+        address = server.server_address[:2]
+        with socket.create_connection(address), socket.create_connection(address):
             self.assertEqual(b"", self.raw(spell(INIT), server))
         self.eventually(lambda: self.raw(spell(INIT), server)[9:12] == b"200", "a free place")
 
