@@ -117,7 +117,7 @@ class Exchange:
         self.sock: Any = None  # of the connection
         self.last_event_id = ""
         self.is_repeated = False
-        self.answered = threading.Event()  # set if no response is to come, or it has come
+        self.answered = threading.Event()  # set unless a response is to come
         self.dropped = threading.Event()  # set when the answer is no longer wanted
         if self.rid is None:
             self.answered.set()
@@ -325,12 +325,13 @@ class HttpTransport:
                     self._post(exchange)
                     return
                 self._deliver(exchange, line)
-        except Exception as error:  # Client waits, whatever the server may have sent
-            reason = f"{type(error).__name__}: {error}"
+        except Exception as failure:  # Client waits, whatever the server may have sent
+            reason = f"{type(failure).__name__}: {failure}"
         self._end(exchange)
         if not exchange.dropped.is_set() and not exchange.answered.is_set():
-            self._deliver(exchange, encode({"jsonrpc": "2.0", "id": exchange.rid, "error": {
-                "code": LOST_RESPONSE, "message": f"The response was lost: {reason}"}}))
+            error = {"code": LOST_RESPONSE, "message": f"no response: {reason}"}
+            self._deliver(exchange, encode(
+                {"jsonrpc": "2.0", "id": exchange.rid, "error": error}))
 
     def _lines(self, exchange: Exchange) -> Iterator[bytes]:
         """Yield the lines of an answer.
@@ -405,7 +406,7 @@ class HttpTransport:
     def _read_tools(self, version: str) -> None:
         """Read the list of tools. It has changed, or it was never read."""
         transport = HttpTransport(self._url, self._token, self._timeout)
-        with Client(transport, protocol_version=version, timeout=self._timeout) as client:
+        with Client(transport, protocol_version=version) as client:
             client.list_tools()
             with self._lock:
                 self._paths.update(transport._paths)

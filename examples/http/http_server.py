@@ -26,7 +26,6 @@ import socketserver
 import sys
 import threading
 import time
-from collections import deque
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -66,33 +65,6 @@ class Limits(NamedTuple):
     session: float = 1800.0  # until an unused legacy session ends
     pulse: float = 1.0  # until events are sent, and between two comments in a silence
     retry: float = 0.5  # until a client may resume a stream; clients are told
-
-
-class Workers:
-    """Runs jobs of all sessions in order of arrival, on at most `limit` threads."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._lock = threading.Lock()  # guards what follows
-        self._running = 0  # threads
-        self._waiting: deque[Callable[[], Any]] = deque()
-
-    def start(self, job: Callable[[], Any]) -> None:
-        """Run a job soon. RuntimeError: no thread can be started."""
-        with self._lock:
-            if self._running < self._limit:
-                threading.Thread(target=self._run, daemon=True).start()
-                self._running += 1
-            self._waiting.append(job)
-
-    def _run(self) -> None:
-        while True:
-            with self._lock:
-                if not self._waiting:
-                    self._running -= 1
-                    return
-                job = self._waiting.popleft()
-            job()
 
 
 class Stream:
@@ -178,7 +150,7 @@ class HttpSession:
         self.unasked = Stream(server)  # for lines that belong to no POST
         # By name, the oldest one first. The server's lock guards this table.
         self.streams = {self.unasked.name: self.unasked}
-        self._session = server.mcp.connect(self.unasked, server.workers.start)
+        self._session = server.mcp.connect(self.unasked, server.start)
 
     def receive(self, reader: Handler) -> Stream:
         """Give the body of a POST to the session. Return the stream of its answer."""
@@ -429,14 +401,14 @@ class Handler(BaseHTTPRequestHandler):
             stream = found
             stream.take_over(self)
             after = int(number)
-        self.write_events(session, stream, after, *stream.take(self, after, 0.0))
+        self.write_events(session, stream, after)
 
     def write_answer(self, session: HttpSession, stream: Stream) -> None:
         """Answer a POST: as JSON if only a response comes, and soon; else as events."""
         lines, must_stop = stream.take(self, 0, self.limits.pulse)
         message = decode(lines[0][1]) if lines else None
         if member(message, "method") is not None or not (lines or must_stop):
-            self.write_events(session, stream, 0, lines, must_stop)
+            self.write_events(session, stream, 0)
             return
         with self.server.lock:
             session.streams.pop(stream.name, None)  # it needs no resumption
@@ -455,12 +427,8 @@ class Handler(BaseHTTPRequestHandler):
             status = 404  # only in the modern era
         self.write_response(status, lines[0][1])
 
-    def write_events(self, session: HttpSession, stream: Stream, after: int,
-                     lines: Lines, must_stop: bool) -> None:
-        """Send lines as events, until the stream ends or the client has left.
-
-        `lines` and must_stop are what take() has returned so far.
-        """
+    def write_events(self, session: HttpSession, stream: Stream, after: int) -> None:
+        """Send the lines after number `after` as events, until the stream ends."""
         self.extra_headers.update({
             "Content-Type": "text/event-stream",
             "Cache-Control": "no-store",
@@ -474,20 +442,19 @@ class Handler(BaseHTTPRequestHandler):
                 retry = round(1000 * self.limits.retry)
                 self.wfile.write(
                     f"id: {stream.name}-{after}\nretry: {retry}\ndata:\n\n".encode())
-            while True:
+            must_stop = False
+            while not must_stop:
+                lines, must_stop = stream.take(self, after, self.limits.pulse)
                 for number, line in lines:
                     event = b"data: " + line + b"\n\n"
                     if session.version is not None:
                         event = f"id: {stream.name}-{number}\n".encode() + event
                     self.wfile.write(event)
                     after = number
-                session.used = time.monotonic()
-                if must_stop:
-                    return
-                lines, must_stop = stream.take(self, after, self.limits.pulse)
                 if not lines and not must_stop:
                     # A comment. This fails if the client has left.
                     self.wfile.write(b":\n\n")
+                session.used = time.monotonic()
         finally:
             with self.server.lock:
                 if stream.reader is self:
@@ -534,7 +501,7 @@ class HttpServer(ThreadingHTTPServer):
         self.token = token or None
         self.limits = limits
         self.names = {one.lower() for one in (*LOOPBACK, name, *names)}
-        self.workers = Workers(max(server.workers, 1))
+        self._turns = threading.Semaphore(max(server.workers, 1))
         self.lock = threading.Lock()  # guards the streams, and the tables that follow
         self.sessions: dict[str, HttpSession] = {}
         self.connections: set[Any] = set()
@@ -547,6 +514,14 @@ class HttpServer(ThreadingHTTPServer):
         super().__init__((host, port), Handler)
         self.client.connect()
         self.url = f"http://{name}:{self.server_address[1]}/mcp"
+
+    def start(self, job: Callable[[], Any]) -> None:
+        """Run a job on a new thread, as soon as fewer than server.workers jobs run."""
+        def run() -> None:
+            with self._turns:
+                job()
+
+        threading.Thread(target=run, daemon=True).start()
 
     def argument_paths(self) -> dict[str, Paths]:
         """Return which arguments of which tool are repeated in which headers.
@@ -602,10 +577,6 @@ class HttpServer(ThreadingHTTPServer):
         self.client.close()
 
 
-def exit_by_signal(number: int, frame: Any) -> None:
-    sys.exit(128 + number)  # the status that Server.run() has, too
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("file", help="a Python file with an object `server`")
@@ -618,8 +589,8 @@ def main() -> None:
     token = os.environ.get("MCP_TOKEN")
     with HttpServer(server, given.host, given.port, token, given.name) as http:
         print(f"serving {server.info['name']} at {http.url}", flush=True)
-        signal.signal(signal.SIGINT, exit_by_signal)
-        signal.signal(signal.SIGTERM, exit_by_signal)
+        for number in (signal.SIGINT, signal.SIGTERM):  # the status of Server.run()
+            signal.signal(number, lambda number, frame: sys.exit(128 + number))
         http.serve_forever()
 
 

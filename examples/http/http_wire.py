@@ -96,7 +96,8 @@ def header_matches(header: Optional[str], value: Any) -> bool:
         text = from_header(header)
         if type(value) in (int, float):
             number = json.loads(text)
-            return type(number) in (int, float) and number == value and abs(value) < 2**53
+            is_number = type(number) in (int, float)
+            return is_number and number == value and abs(value) < 2**53
     except (ValueError, RecursionError):
         return False
     return text == _text_of(value)

@@ -548,6 +548,17 @@ class TestStreams(HttpCase):
         self.assertTrue(self.cancelled.wait(DEADLINE))
         self.eventually(lambda: not self.http.sessions, "a session is left")
 
+    def test_no_more_calls_run_at_once_than_the_server_has_workers(self) -> None:
+        self.mcp.workers = 1
+        server = self.serve()
+        first = self.talk(MODERN, server).open("tools/call", COUNT)
+        self.assertTrue(self.running.wait(DEADLINE))
+        second = self.talk(MODERN, server).open("tools/call", ADD)
+        self.assertEqual(b":\n", second.readline())  # it waits
+        self.go.set()
+        self.assertEqual(["counted", "3"], [
+            first_text(said(one)[-1]["result"]) for one in (first, second)])
+
     def test_a_new_reader_of_a_stream_replaces_the_old_one_and_no_line_is_lost(self) -> None:
         """[http.get.one-stream-only] [http.sse.keepalive]"""
         first, second = self.talk(NEWEST), self.talk()
