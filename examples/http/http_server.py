@@ -211,6 +211,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: HttpServer
+    rfile: Any
     request_id: Any = None  # of the message, if it is known to be a modern request
     fields: dict[str, str]  # the headers of the request, by lower-case name
     extra_headers: dict[str, str]  # of the response
@@ -228,14 +229,15 @@ class Handler(BaseHTTPRequestHandler):
             # If unread input were left, close() would reset the connection, and the
             # client could lose the end of the response.
             self.connection.settimeout(DRAIN)
-            self.rfile.read(2 * self.limits.body)
+            end = time.monotonic() + DRAIN
+            while self.rfile.read1(1 << 16) and time.monotonic() < end:
+                pass
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing."""
 
     def serve(self) -> None:
         """Serve a request whose head the library has read."""
-        self.close_connection = True
         self.extra_headers = {}
         self.fields = {  # equal headers are joined [RFC 9110 5.3]
             name.lower(): ", ".join(self.headers.get_all(name, [])).strip(" \t")
@@ -271,7 +273,8 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(400, "Content-Length is not valid")
         if int(length) > self.limits.body:
             raise Refused(413, f"The body is longer than {self.limits.body} bytes")
-        return self.rfile.read(int(length))
+        body: bytes = self.rfile.read(int(length))
+        return body
 
     def check_access(self) -> None:
         """Refuse other paths, other hosts and origins, and requests without the token.
@@ -464,7 +467,7 @@ class Handler(BaseHTTPRequestHandler):
         """Write the head of a response, and its body unless that is None."""
         self.send_response_only(status)
         self.send_header("Date", self.date_time_string())
-        self.send_header("Connection", "close")
+        self.send_header("Connection", "close")  # the library acts on it, too
         if body is not None:
             self.send_header("Content-Length", str(len(body)))
         if body:

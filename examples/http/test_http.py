@@ -836,7 +836,7 @@ class TestSecurity(HttpCase):
     def test_unread_input_is_drained_before_the_connection_closes(self) -> None:
         """Otherwise the connection is reset, and the client can lose the response."""
         with socket.create_connection(self.http.server_address[:2], DEADLINE) as sock:
-            sock.sendall(spell(b"x" * 2_000_000))  # its head is refused
+            sock.sendall(spell(b"x" * 20_000_000))  # its head is refused
             answer = b"".join(iter(lambda: sock.recv(1 << 16), b""))
         self.assertRegex(answer, rb"\AHTTP/1\.1 413 ")
         self.assertIn(b"The body is longer than", answer)
