@@ -253,22 +253,18 @@ class Ledger(LineChecker):
         except ValueError:
             self.errors_owed += 1
             return
-        if not isinstance(message, list):
-            self.received_message(message, False)
-            return
-        if not message or self.revision != BATCHES:
+        is_batch = isinstance(message, list)
+        if is_batch and (not message or self.revision != BATCHES):
             self.errors_owed += 1
             return
-        for one in message:
-            self.received_message(one, True)
+        for one in message if is_batch else [message]:
+            self.received_message(one, is_batch)
 
     def received_message(self, message: Json, is_batch: bool) -> None:
         kind = kind_of(message)
-        if kind == "notification":
-            if message["method"] == "notifications/cancelled":
+        if kind in ("notification", "response"):
+            if message.get("method") == "notifications/cancelled":
                 self.received_cancellation(message.get("params"))
-            self.heard(message)
-        elif kind == "response":
             self.heard(message)
         elif not isinstance(message, dict) or not has_id(message) or (
                 "result" in message or "error" in message):
@@ -286,13 +282,11 @@ class Ledger(LineChecker):
 
     def received_cancellation(self, params: Json) -> None:
         """A cancelled request gets no response. A member of a batch may get one."""
-        if isinstance(params, dict):
-            key = key_of(params.get("requestId"))
-            if self.asked.get(key):
-                if key in self.in_batch:
-                    self.optional.append(key)
-                else:
-                    self.crossing.add(key)
+        key = key_of(params.get("requestId")) if isinstance(params, dict) else ""
+        if self.asked.get(key) and key in self.in_batch:
+            self.optional.append(key)
+        elif self.asked.get(key):
+            self.crossing.add(key)
 
     def said(self, line: bytes) -> None:
         with self.changed:
