@@ -108,6 +108,7 @@ class Exchange:
 
     def __init__(self, line: bytes = b"") -> None:
         self.line = line
+        self.verb = "POST" if line else "GET"
         self.message: Any = decode(line) if line else {}
         self.method: str = member(self.message, "method") or ""
         self.rid = member(self.message, "id") if self.method else None  # of a request
@@ -178,8 +179,9 @@ class HttpTransport:
             exchange.drop()
         if self._session is not None:
             last = Exchange()
+            last.verb = "DELETE"
             with suppress(*CONNECTION_ERRORS):  # then the session has ended, too
-                self._request(last, "DELETE")
+                self._request(last)
                 last.connection.getresponse().close()
 
     def _send_all(self) -> None:
@@ -235,17 +237,10 @@ class HttpTransport:
         if exchange.method == "notifications/initialized":
             self._post(Exchange())  # listen to the session
 
-    def _request(self, exchange: Exchange, verb: str = "") -> None:
-        """Send the HTTP request of an exchange over a new connection.
-
-        Without a verb, it is a GET if the exchange listens, or if its answer has broken
-        off after some events. Otherwise it is a POST.
-        """
+    def _request(self, exchange: Exchange) -> None:
+        """Send the HTTP request of an exchange over a new connection."""
         if exchange.dropped.is_set():
             raise ConnectionError("the answer is no longer wanted")
-        if not verb:
-            is_get = bool(exchange.last_event_id) or not exchange.line
-            verb = "GET" if is_get else "POST"
         headers = self._headers_for(exchange)
         if exchange.connection is not None:
             exchange.connection.close()
@@ -258,12 +253,12 @@ class HttpTransport:
             kind = http.client.HTTPSConnection
         connection = kind(url.netloc, timeout=self._timeout)
         exchange.connection = connection
-        connection.request(
-            verb, target, exchange.line if verb == "POST" else None, headers)
+        body = exchange.line if exchange.verb == "POST" else None
+        connection.request(exchange.verb, target, body, headers)
         exchange.sock = connection.sock
         if exchange.dropped.is_set():  # drop() may have come before there was a socket
             raise ConnectionError("the answer is no longer wanted")
-        if not exchange.answered.is_set() or verb == "GET":
+        if not exchange.answered.is_set() or exchange.verb == "GET":
             exchange.sock.settimeout(None)  # a response may take any time
 
     def _headers_for(self, exchange: Exchange) -> dict[str, str]:
@@ -370,6 +365,7 @@ class HttpTransport:
             attempts -= 1
             if exchange.dropped.wait(wait):
                 return
+            exchange.verb = "GET"
             with suppress(*CONNECTION_ERRORS):  # then _response_to() fails as well
                 self._request(exchange)
 

@@ -489,8 +489,7 @@ class HttpServer(ThreadingHTTPServer):
     """
 
     request_queue_size = 128
-    # HTTPServer.server_bind() looks up the name of this host in the DNS, which can be
-    # slow.
+    # That of HTTPServer looks up the name of this host in the DNS, which can be slow.
     server_bind = socketserver.TCPServer.server_bind
 
     def __init__(self, server: Server, host: str = "127.0.0.1", port: int = 0,
@@ -509,13 +508,11 @@ class HttpServer(ThreadingHTTPServer):
         self.sessions: dict[str, HttpSession] = {}
         self.connections: set[Any] = set()
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.client = Client(server)  # it reads the tools
-        with suppress(RpcError):  # there are no tools so far
-            with self.client:
-                for tool in self.client.list_tools():
-                    argument_headers(tool["inputSchema"])  # may raise ValueError
+        with suppress(RpcError), Client(server) as client:  # RpcError: it has no tools
+            for tool in client.list_tools():
+                argument_headers(tool["inputSchema"])  # may raise ValueError
         super().__init__((host, port), Handler)
-        self.client.connect()
+        self.client = Client(server).connect()  # it reads the tools
         self.url = f"http://{name}:{self.server_address[1]}/mcp"
 
     def start(self, job: Callable[[], Any]) -> None:
@@ -532,7 +529,7 @@ class HttpServer(ThreadingHTTPServer):
         The list is read for each call, because it may have changed. With 30 tools, this
         takes a third of a millisecond.
         """
-        with suppress(RpcError):  # there are no tools so far
+        with suppress(RpcError):  # it has no tools so far
             return usable_tools(self.client.list_tools())[1]
         return {}
 
@@ -575,7 +572,9 @@ class HttpServer(ThreadingHTTPServer):
 
     def server_close(self) -> None:
         super().server_close()
-        for session in list(self.sessions.values()):
+        with self.lock:
+            sessions = list(self.sessions.values())
+        for session in sessions:
             self.end(session)
         self.client.close()
 
