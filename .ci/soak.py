@@ -49,25 +49,12 @@ NO_RESULT = (RpcError, OSError, mcp_ref.RequestCancelled, ValueError)  # expecte
 # --- A server -----------------------------------------------------------------------------------
 
 
-def counts() -> Counter[str]:
-    """Count the threads and descriptors of this process, after giving back free memory."""
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
-    return Counter(threads=threading.active_count(), descriptors=len(os.listdir("/proc/self/fd")))
-
-
 def serve() -> None:
-    """Be everything.py, with one more tool."""
+    """Be everything.py."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # tools whose client was killed write to it
     server = runpy.run_path(os.path.join(HERE, "everything.py"))["server"]
     server.instructions = str(os.getpid())  # so clients know whom to kill
-
     server.bounds = FEW  # requests that are never forgotten are soon refused
-
-    def inside() -> dict[str, int]:
-        return dict(counts())
-
-    server.tool(description="Count threads and descriptors.")(inside)
     server.run(drain=2.0)
 
 
@@ -198,13 +185,16 @@ def fault(words: str) -> None:
     print("FAULT", words[:500], file=sys.stderr, flush=True)
 
 
-def children() -> list[int]:
-    """Find the children of this process, zombies too."""
-    found = []
-    for path in glob.glob("/proc/self/task/*/children"):
+def counts(pid: int) -> Counter[str]:
+    """Count the threads, descriptors and children of a process. Zombies are children, too."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    children = []
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
         with contextlib.suppress(OSError), open(path) as file:  # a thread that has ended
-            found += [int(pid) for pid in file.read().split()]
-    return found
+            children += file.read().split()
+    return Counter(threads=len(os.listdir(f"/proc/{pid}/task")), children=len(children),
+                   descriptors=len(os.listdir(f"/proc/{pid}/fd")))
 
 
 def left_over(look: Callable[[], Any]) -> Any:
@@ -253,17 +243,13 @@ def main() -> int:
     legacy, modern = Target(last_legacy), Target(newest)
     work = [target.load for target in (*disturbed, legacy, modern) for _ in range(3)]
     work += [target.disturb for target in disturbed]
-    looks: dict[int, Callable[[], Counter[str]]] = {  # for each process that lives on
-        os.getpid(): lambda: counts() + Counter(children=len(children()))}
-    for target in (legacy, modern):
-        looks[int(target.client.instructions)] = lambda target=target: Counter(
-            json.loads(target.text("inside")))
-    before = {pid: look() for pid, look in looks.items()}
-    sizes: dict[int, list[int]] = {pid: [] for pid in looks}  # memory after each cycle
+    pids = [os.getpid(), *[int(one.client.instructions) for one in (legacy, modern)]]
+    before = {pid: counts(pid) for pid in pids}
+    sizes: dict[int, list[int]] = {pid: [] for pid in pids}  # memory after each cycle
     while True:
         cycle(work)
-        for pid, look in looks.items():
-            more = left_over(lambda: look() - before[pid])
+        for pid in pids:
+            more = left_over(lambda: counts(pid) - before[pid])
             if more:
                 fault(f"process {pid} has too much: {more}; threads: {threading.enumerate()}")
             sizes[pid].append(resident(pid))
@@ -274,9 +260,8 @@ def main() -> int:
             break
     for target in (*disturbed, legacy, modern):
         target.client.close()
-    left = left_over(children)
-    if left:
-        fault(f"processes are left: {left}")
+    if left_over(lambda: counts(os.getpid())["children"]):
+        fault("processes are left")
     for pid, some in sizes.items():
         if grows(some):
             fault(f"the memory of process {pid} grows: {some}")
