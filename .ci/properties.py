@@ -241,10 +241,10 @@ class Ledger(LineChecker):
         self.ready = True  # the handshake is over
         self.errors_owed = 0  # errors without an id
         self.in_batch: set[str] = set()  # keys of ids that a batch has had
-        self.optional: list[str] = []  # keys of members of a batch that were cancelled
-        # Keys of other cancelled requests. If such an id is used again at once, a response that
-        # another thread is writing meanwhile may come first.
-        self.crossing: set[str] = set()
+        # Keys of ids whose requests may get a response more or less: members of a batch that were
+        # cancelled, and ids that were used again after a cancellation. Another thread may write
+        # the response of the cancelled request meanwhile.
+        self.unsure: set[str] = set()
 
     def received(self, line: bytes) -> None:
         """Note what a line asks for, before the side gets it."""
@@ -261,11 +261,9 @@ class Ledger(LineChecker):
             self.received_message(one, is_batch)
 
     def received_message(self, message: Json, is_batch: bool) -> None:
-        kind = kind_of(message)
-        if kind in ("notification", "response"):
-            if message.get("method") == "notifications/cancelled":
-                self.received_cancellation(message.get("params"))
+        if kind_of(message) in ("notification", "response"):
             self.heard(message)
+            self.unsure |= self.cancelled & self.in_batch
         elif not isinstance(message, dict) or not has_id(message) or (
                 "result" in message or "error" in message):
             self.errors_owed += 1
@@ -273,20 +271,11 @@ class Ledger(LineChecker):
             key = key_of(message["id"])
             if is_batch or self.asked.get(key):
                 self.in_batch.add(key)
+            if key in self.cancelled:
+                self.unsure.add(key)
             self.heard(message)
-            if key in self.crossing:
-                self.crossing.remove(key)
-                self.optional.append(key)
-            if key in self.optional:  # the next response may be that of the cancelled request
+            if key in self.unsure:  # the next response may be that of the cancelled request
                 self.asked[key] = [("?", *entry[1:]) for entry in self.asked.get(key, [])]
-
-    def received_cancellation(self, params: Json) -> None:
-        """A cancelled request gets no response. A member of a batch may get one."""
-        key = key_of(params.get("requestId")) if isinstance(params, dict) else ""
-        if self.asked.get(key) and key in self.in_batch:
-            self.optional.append(key)
-        elif self.asked.get(key):
-            self.crossing.add(key)
 
     def said(self, line: bytes) -> None:
         with self.changed:
@@ -297,10 +286,7 @@ class Ledger(LineChecker):
         return super().check(slug, good or slug in WAIVED, text)
 
     def check_awaited(self, key: str, awaited: bool, valid: bool) -> None:
-        if not awaited and key in self.optional:
-            self.optional.remove(key)
-        else:
-            super().check_awaited(key, awaited, valid)
+        super().check_awaited(key, awaited or key in self.unsure, valid)
 
     def check_without_id(self, message: Json) -> None:
         self.errors_owed -= 1
@@ -310,7 +296,7 @@ class Ledger(LineChecker):
         key = key_of(message.get("id"))
         request = self.asked.get(key)
         # "?" stands for a request whose id two requests have.
-        may_fail = key in self.optional or any(
+        may_fail = key in self.unsure or any(
             name in str(request) for name in ("odd", "torn", "sampling/create", "'?'"))
         text = str(message.get("error"))
         self.check("", "-32603" not in text or may_fail or not request,
