@@ -154,14 +154,6 @@ class Session:
         return usage.ru_utime + usage.ru_stime
 
 
-def asked(command: list[str], data: bytes, count: int = 1) -> float:
-    """Return the seconds that a new server takes for some requests."""
-    session = Session(command)
-    seconds = session.ask(data, count)
-    session.end()
-    return seconds
-
-
 # What is measured: each takes a server, and returns figures by name ------------------------------
 
 Figures = dict[str, float]
@@ -180,8 +172,8 @@ def measure_calls(target: Target) -> Figures:
 def measure_answers(target: Target) -> Figures:
     session = Session(target.command())
     times = [session.ask(ADD) * 1e6 for _ in range(COUNT // 10)]
+    seconds = session.ask(calls(1, "echo", text="x" * (16 << 20)))
     session.end()
-    seconds = asked(target.command(), calls(1, "echo", text="x" * (16 << 20)))
     return {"p50": median(times), "large": 16 / seconds}
 
 
@@ -201,8 +193,10 @@ def measure_once(target: Target) -> Figures:
     lines = HELLO + READY + calls(205, "add", a=1, b=2)
     done = subprocess.run(target.command(), input=lines, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, timeout=DEADLINE)
-    return {"wait": asked(target.command(), calls(50, "wait", seconds=0.2), 50),
-            "answered": sum("result" in json.loads(line) for line in done.stdout.splitlines()) - 1}
+    session = Session(target.command())
+    seconds = session.ask(calls(50, "wait", seconds=0.2), 50)
+    session.end()
+    return {"wait": seconds, "answered": done.stdout.count(b'"id"') - 1}
 
 
 # The table --------------------------------------------------------------------------------------
