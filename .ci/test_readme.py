@@ -34,7 +34,7 @@ import tempfile
 import typing
 import unittest
 import uuid
-from typing import Any, ClassVar
+from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -93,24 +93,14 @@ class TestCommandsAndListings(unittest.TestCase):
     happened. After that, the files of the pages are where the reader has put them.
     """
 
-    seen: ClassVar[list[tuple[str, str, subprocess.CompletedProcess[str]]]]
-    folder: ClassVar[str]  # has the three below
-    clone: ClassVar[str]  # the folder with the clone
-    reader: ClassVar[str]  # the folder in which the reader writes a server
-    python: ClassVar[str]  # the command python3
-    env: ClassVar[dict[str, str]]
-
     @classmethod
     def setUpClass(cls) -> None:
         cls.folder = tempfile.mkdtemp()
         cls.addClassCleanup(shutil.rmtree, cls.folder)
-        cls.clone, cls.reader, programs = (
+        cls.clone, cls.reader, programs = (  # the reader writes a server in the second one
             os.path.join(cls.folder, name) for name in ("clone", "hello", "bin"))
-        shutil.copytree(os.path.join(ROOT, "examples", "tools"),
-                        os.path.join(cls.clone, "examples", "tools"))
+        shutil.copytree(os.path.join(ROOT, "examples"), os.path.join(cls.clone, "examples"))
         shutil.copy(os.path.join(ROOT, "mcp_ref.py"), cls.clone)
-        shutil.copy(os.path.join(ROOT, "examples", "demo.py"),
-                    os.path.join(cls.clone, "examples"))
         cls.python = os.path.join(programs, "python3")
         cls.save(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n', cls.python)
         os.chmod(cls.python, 0o755)
