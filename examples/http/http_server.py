@@ -182,6 +182,7 @@ class HttpSession:
         """
         self._session.close()
         for request in self._session.unanswered():
+            request.params = None  # its job may wait for long, and this may be large
             line = encode({"jsonrpc": "2.0", "method": "notifications/cancelled",
                            "params": {"requestId": request.request_id}})
             with self._receiving:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import gc
 import http.client
 import io
 import itertools
@@ -90,7 +91,7 @@ def fixture(case: Any) -> Server:
         """Report 1, wait for case.go or a cancellation, report 2, and answer."""
         ctx.progress(1, 2)
         case.running.set()
-        end = time.monotonic() + DEADLINE
+        end = time.monotonic() + 2 * DEADLINE
         while not case.go.wait(0.01) and not ctx.cancelled and time.monotonic() < end:
             pass
         if ctx.cancelled:
@@ -548,6 +549,11 @@ class TestStreams(HttpCase):
         self.assertTrue(self.running.wait(DEADLINE))
         second = self.talk(MODERN, server).open("tools/call", ADD)
         self.assertEqual(b":\n", second.readline())  # it waits
+        third = self.talk(MODERN, server).open("tools/call", {
+            "name": "add", "arguments": {"b": ["only here"]}})
+        third.close()  # while it waits, its params are not kept
+        self.eventually(lambda: not [one for one in gc.get_objects() if type(one) is dict and (
+            one.get("b") == ["only here"])], "the params are left")
         self.go.set()
         self.assertEqual(["counted", "3"], [
             first_text(said(one)[-1]["result"]) for one in (first, second)])
