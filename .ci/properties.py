@@ -125,7 +125,7 @@ def has_id(message: Json) -> bool:
 
 
 def kind_of(message: Json) -> str:
-    """Return what kind of message this is, by the rules of JSON-RPC and MCP; "" if it is invalid."""
+    """Return what kind of message this is, by JSON-RPC and MCP; "" if it is invalid."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return ""
     members = {"method", "result", "error"} & set(message)
@@ -168,7 +168,8 @@ def any_line_is_decoded_or_refused(line: bytes) -> None:
 
 # --- Schemas ------------------------------------------------------------------------------------
 
-SIMPLE = st.sampled_from([None, True, False, 0, 1, 1.0, 2, 2.5, -3, 1e20, "", "a", "ab", "x\U0001f600"])
+SIMPLE = st.sampled_from([None, True, False, 0, 1, 1.0, 2, 2.5, -3, 1e20, "", "a", "ab",
+                          "x\U0001f600"])
 NUMBERS = st.sampled_from([-3, 0, 1, 2.5, 7])
 INSTANCES = NUMBERS | st.recursive(SIMPLE, lambda inner: st.lists(inner, max_size=3)
                          | st.dictionaries(st.sampled_from("abc"), inner, max_size=3))
@@ -358,7 +359,8 @@ CALLS: list[tuple[str, Json]] = [
         "server/discover", "no/such")],
     ("logging/setLevel", {"level": "debug"}),
     *[("resources/read", {"uri": uri}) for uri in (
-        "test://static-text", "test://static-binary", "test://torn", "test://template/a/data", "?")],
+        "test://static-text", "test://static-binary", "test://torn", "test://template/a/data",
+        "?")],
     ("resources/subscribe", WATCHED), ("resources/unsubscribe", WATCHED),
     ("subscriptions/listen", {"notifications": {"toolsListChanged": True}}),
     ("prompts/get", {"name": ARGUMENT, "arguments": {"arg1": "x", "arg2": "y"}}),
@@ -402,7 +404,8 @@ class ServerSession(RuleBasedStateMachine):
     SERVER = fixture()  # for all sessions: nothing of a session stays in it
 
     @initialize(revision=st.sampled_from(REVISIONS), ready=st.sampled_from([True] * 5 + [False]),
-                later=st.sampled_from([True] * 3 + [False]), answers=st.lists(st.integers(0, 5), max_size=6))
+                later=st.sampled_from([True] * 3 + [False]),
+                answers=st.lists(st.integers(0, 5), max_size=6))
     def begin(self, revision: str, ready: bool, later: bool, answers: list[int]) -> None:
         self.revision = revision
         self.answers = answers
@@ -472,7 +475,7 @@ class ServerSession(RuleBasedStateMachine):
         self.receive(rpc(id="alive", method=method, params={"_meta": MODERN_META}))
         with self.ledger.changed:  # a thread that writes a list change may write the response, too
             assert self.ledger.changed.wait_for(
-                lambda: key_of("alive") in self.ledger.done, DEADLINE), "the session does not answer"
+                lambda: key_of("alive") in self.ledger.done, DEADLINE), "it does not answer"
         self.session.close()
         self.ledger.close()
 

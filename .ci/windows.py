@@ -4,8 +4,8 @@
     python3 .ci/windows.py ARGUMENT ...     run this Python with the arguments instead
 
 The first run builds .wine/ from parts: the DLLs of CPython come from a wheel on PyPI that carries
-them (panda3d), the library in Python from the Python 3.11 that runs this, and python.exe is compiled
-here. That takes ten seconds and a download of 65 MB.
+them (panda3d), the library in Python from the Python 3.11 that runs this script, and python.exe is
+compiled here. That takes ten seconds and a download of 65 MB.
 
 Wine is not Windows: a test that fails here may pass there. It is a fault of the project if the
 manual of Python or of Windows says so, too.
