@@ -83,8 +83,7 @@ class Stream:
         self.has_ended = False
         self._unread = server.limits.unread
         self._changed = threading.Condition(server.lock)  # guards everything
-        # The newest lines with their numbers, which count from 1.
-        self._lines: Lines = []
+        self.lines: Lines = []  # the newest lines; numbers count from 1
         self._count = 0  # lines so far
         self._taken = 0  # number of the newest line that a reader has taken
 
@@ -98,17 +97,12 @@ class Stream:
                 self.has_ended = True
             else:
                 self._count += 1
-                self._lines.append((self._count, line))
+                self.lines.append((self._count, line))
                 self.size += len(line) + LINE
-                while self.size > self._unread and len(self._lines) > 1:
-                    _, oldest = self._lines.pop(0)
+                while self.size > self._unread and len(self.lines) > 1:
+                    _, oldest = self.lines.pop(0)
                     self.size -= len(oldest) + LINE
             self._changed.notify_all()
-
-    def drop_lines(self) -> None:
-        """Drop all lines. The caller holds the lock."""
-        self._lines.clear()
-        self.size = STREAM
 
     def take_over(self, reader: Handler) -> int:
         """Replace the reader. Return the number of the newest line that was taken."""
@@ -131,7 +125,7 @@ class Stream:
                 return [], True
             self._taken = self._count
             new = max(0, self._count - after)
-            return self._lines[-new:] if new else [], self.has_ended
+            return self.lines[-new:] if new else [], self.has_ended
 
 
 class HttpSession:
@@ -170,7 +164,8 @@ class HttpSession:
         for stream in reversed(list(self.streams.values())):
             room -= stream.size
             if room < 0 and stream.reader is None:
-                stream.drop_lines()
+                stream.lines.clear()
+                stream.size = STREAM
                 if stream.has_ended:
                     del self.streams[stream.name]
         return room
@@ -274,8 +269,7 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(400, "Content-Length is not valid")
         if int(length) > self.limits.body:
             raise Refused(413, f"The body is longer than {self.limits.body} bytes")
-        body: bytes = self.rfile.read(int(length))
-        return body
+        return bytes(self.rfile.read(int(length)))
 
     def check_access(self) -> None:
         """Refuse other paths, other hosts and origins, and requests without the token.

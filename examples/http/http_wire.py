@@ -150,10 +150,7 @@ def argument_headers(schema: Any) -> Paths:
 
 
 def usable_tools(tools: list[Any]) -> tuple[list[Any], dict[str, Paths]]:
-    """Return tools without those whose headers are invalid, and the headers by name.
-
-    Other faults of a tool are the matter of Client.
-    """
+    """Return tools without those whose headers are invalid, and the headers by name."""
     usable = []
     paths = {}
     for tool in tools:
