@@ -31,15 +31,13 @@ It needs Python 3.9 or newer, and these files, in the same places as in the repo
     mcp_ref.py, test_mcp_ref.py     the checks of schemas, and the transcripts
     .ci/spec/                       requirements-stdio.tsv, and schema/*.json
     examples/tools/                 judge*.py, judge_rules.txt, line_checker.py,
-                                    common.py; hosts.py and hosts.json for notes on hosts
+                                    common.py
 """
 from __future__ import annotations
 
 import argparse
 import concurrent.futures
 import contextlib
-import csv
-import functools
 import json
 import os
 import re
@@ -48,67 +46,34 @@ import threading
 import time
 from typing import Any, NamedTuple
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
 
 import common  # noqa: E402
-from judge_report import report, rows_of, status_of  # noqa: E402
+from judge_report import FEATURES, RANK, report, rows_of, status_of  # noqa: E402
 from judge_stages import LAST, stage_one, stage_report, step_of  # noqa: E402
-from judge_talk import (UNFLUSHED, Broken, Connection, Talk,  # noqa: E402
-                        Waits, answers_at_end, parsed, shown)
-from line_checker import (MODERN_ERA, NOTES, REVISIONS, ROOT,  # noqa: E402
-                          Finding, fault_of)
-from mcp_ref import LISTS, Client  # noqa: E402
+from judge_talk import (COMMON, SPECIAL, UNFLUSHED, Broken, Connection,  # noqa: E402
+                        Talk, Waits, answers_at_end, first_method, parsed, shown,
+                        special)
+from line_checker import (MODERN_ERA, NOTES, REVISIONS, Finding,  # noqa: E402
+                          fault_of, requirements)
+from mcp_ref import LISTS, METHODS, NEWEST_MODERN  # noqa: E402
 from test_mcp_ref import (MODERN, OFFERS, TRANSCRIPTS, Ids,  # noqa: E402
-                          Transcript, fixture_server, hello, modern_meta, transcripts)
+                          Transcript, hello, modern_meta, transcripts)
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 TIME_LIMIT = 240.0  # seconds for everything
+CORE = ("initialize", "ping", "server/discover", "subscriptions/listen")
 NEEDS = {  # method -> the capability that it belongs to
-    "tools/list": "tools",
-    "tools/call": "tools",
-    "prompts/list": "prompts",
-    "prompts/get": "prompts",
-    "resources/list": "resources",
-    "resources/read": "resources",
-    "resources/templates/list": "resources",
+    **{method: row.capability for method, row in METHODS.items() if method not in CORE},
     "resources/subscribe": "resources.subscribe",
     "resources/unsubscribe": "resources.subscribe",
     "notifications/resources/updated": "resources.subscribe",
     "notifications/tools/list_changed": "tools.listChanged",
     "notifications/prompts/list_changed": "prompts.listChanged",
     "notifications/resources/list_changed": "resources.listChanged",
-    "completion/complete": "completions",
-    "logging/setLevel": "logging",
     "notifications/message": "logging"}
-GONE = ("ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel")
-# Tools of the fixture. The transcripts that need them are played.
-SPECIAL = (
-    "place",
-    "fail",
-    "shout",
-    "count",
-    "hold",
-    "release",
-    "stopped",
-    "say",
-    "ask",
-    "visit",
-    "sample",
-    "roots",
-    "change",
-    "update")
-SHOUT = {  # the special tool that the fixture does not have
-    "name": "shout",
-    "description": "Print the text to stdout, here and in a child process. "
-                   "Return the text.",
-    "inputSchema": {
-        "type": "object",
-        "properties": {"text": {"type": "string"}},
-        "required": ["text"]}}
-COMMON = ("echo", "add")  # tools that these transcripts may need as well
 # A malformed message of the server can lead to these exceptions.
 MALFORMED = (AttributeError, KeyError, NameError, TypeError, ValueError)
-RANK = ("", "not judged", "ok", "late", "FAIL")  # of several revisions the worst counts
 # Rules about the envelope of a response see it unchanged. All others go on after such a
 # fault.
 STRICT = {
@@ -122,41 +87,12 @@ ANSWERS: dict[str, Any] = {  # what the judge answers to input requests
     "elicitation/create": {"action": "decline"},
     "sampling/createMessage": {"role": "assistant", "model": "judge",
                                "content": {"type": "text", "text": "a"}}}
-# Names that the survey chooses, if the server has something that fits.
-CHOSEN = (
-    "tool",
-    "wrong",
-    "uri",
-    "prompt",
-    "needy",
-    "paged",
-    "leaving",
-    "asking",
-    "others")
+CHOSEN = ("tool", *FEATURES)  # names that the survey chooses, if something fits
 MISSING_CAPABILITY = -32021
 MOST_PAGES = 50  # of a list
 
 
 # --- The rules ------------------------------------------------------------------------
-
-
-class Requirement(NamedTuple):
-    """A row of the table of requirements."""
-    slug: str
-    level: str
-    role: str
-    revisions: str
-    page: str
-    text: str
-
-
-@functools.lru_cache(maxsize=None)
-def requirements() -> dict[str, Requirement]:
-    """Return the requirements of the specification by their slugs."""
-    path = os.path.join(ROOT, ".ci", "spec", "requirements-stdio.tsv")
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = [*csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)][1:]
-    return {row[0]: Requirement(*row) for row in rows}
 
 
 class Rule(NamedTuple):
@@ -231,17 +167,21 @@ class Facts:
         self.barrier = ""  # a method that the server answers at once
         self.opening: Any = {}  # the result of initialize or server/discover
         self.lists: dict[str, list[Any]] = {method: [] for method in LISTS}
-        self.shown: set[str] = set()  # capabilities that the server has undeclared
         self.names: dict[str, Any] = {}  # the values of $tool and so on, in a rule
         self.start = 0.1  # seconds
         self.patience = 3.0  # seconds to wait for code of the server's author
+        # Only if the server does not speak the revision:
+        self.why = ""
+        self.stderr: tuple[str, ...] = ()  # its last lines, if it ended at once
+        self.refusal = ""  # the requirement that its answer to initialize breaks
+        self.verdict: Verdict | None = None  # about this requirement
 
     def has(self, capability: str) -> bool:
         """Tell whether the server declares a capability, such as tools.listChanged."""
         value = self.opening.get("capabilities")
         for step in capability.split("."):
             value = value.get(step) if type(value) is dict else None
-        return value not in (None, False) or capability in self.shown
+        return value not in (None, False)
 
     def tools(self) -> dict[str, Any]:
         return {tool["name"]: tool for tool in self.lists["tools/list"]
@@ -252,13 +192,6 @@ class Lack(NamedTuple):
     """Why a rule cannot be judged."""
     kind: str  # "capability", "feature", "call" or "tool"
     what: str
-
-
-@functools.lru_cache(maxsize=None)
-def fixture_tools() -> dict[str, Any]:
-    """Return the tools/list entries of the special tools."""
-    with Client(fixture_server()) as client:
-        return {tool["name"]: tool for tool in [*client.list_tools(), SHOUT]}
 
 
 def made_up(schema: Any, depth: int = 0) -> Any:
@@ -335,18 +268,14 @@ class Judge:
         self.call_all = call_all
         self.until = time.monotonic() + TIME_LIMIT
         self.spoken: list[Facts] = []
-        self.not_spoken: dict[str, str] = {}  # revision -> why
+        self.refused: list[Facts] = []  # of revisions that the server does not speak
         # By level and title: one rule is a SHOULD in old revisions and a MUST in others.
         self.verdicts: dict[tuple[str, str], tuple[Rule, dict[str, Verdict]]] = {}
         self.by_slug = {slug: rule for rule in reversed(rules) for slug in rule.slugs}
-        # revision -> the last lines of stderr, if the server ended at once
-        self.stderr: dict[str, tuple[str, ...]] = {}
         self.text: list[str] = []  # what a server that is none has written to stdout
         self.doubts: dict[str, list[Any]] = {}  # title -> what failed beside others
         self.waits = waits
-        self.unspoken: list[Connection] = []  # in revisions that the server lacks
         self.lock = threading.Lock()  # guards all of these
-        self.host_findings: list[Any] = []
 
     def chosen(self, rule: Rule) -> bool:
         return self.only in "\n".join([rule.title, *rule.slugs]).lower()
@@ -364,11 +293,12 @@ class Judge:
         """Judge the server in all revisions."""
         with concurrent.futures.ThreadPoolExecutor(5) as self.pool:
             surveys = [*self.pool.map(self.survey, self.revisions)]
-            self.spoken = [facts for facts in surveys if facts]
+            self.spoken = [facts for facts in surveys if facts.opening]
+            self.refused = [facts for facts in surveys if not facts.opening]
             slowest = max((facts.start for facts in self.spoken), default=0)
             self.until += TIME_LIMIT * slowest
-            for end in self.unspoken:
-                self.judge_refusal(end)
+            for facts in self.refused:
+                self.judge_refusal(facts)
             for facts in self.spoken:
                 self.complete(facts)
             for jobs in [*self.pool.map(self.judge_revision, self.spoken)]:
@@ -377,59 +307,50 @@ class Judge:
             for _ in self.pool.map(self.recheck, self.doubts.values()):
                 pass
 
-    def judge_refusal(self, end: Connection) -> None:
+    def judge_refusal(self, facts: Facts) -> None:
         """Judge a revision that the server does not speak.
 
         A server without legacy revisions may refuse initialize. A program that writes
         text and no message is no server that breaks a rule: the command is wrong.
         """
-        texts = [finding.line for finding in end.checker.findings
+        assert facts.end
+        checker = facts.end.checker
+        texts = [finding.line for finding in checker.findings
                  if type(parsed(finding.line)) is not dict]
-        if not self.spoken and len(texts) < end.checker.judged:
-            self.take_findings(end)
+        if not self.spoken and len(texts) < checker.judged:
+            self.take_findings(facts.end)
         elif not self.spoken:
             self.text = [text.decode("utf-8", "replace").rstrip() for text in texts[:5]]
-        rule = self.by_slug.get(end.refusal)
-        legacy = any(facts.revision not in MODERN_ERA for facts in self.spoken)
-        malformed = end.refusal == "life.server-answers-initialize"
+        rule = self.by_slug.get(facts.refusal)
+        legacy = any(one.revision not in MODERN_ERA for one in self.spoken)
+        malformed = facts.refusal == "life.server-answers-initialize"
         if rule and self.chosen(rule) and (legacy or malformed):
-            self.note(rule, end.revision, end.refusal_verdict)
+            assert facts.verdict
+            self.note(rule, facts.revision, facts.verdict)
 
     # Finding out what the server has
 
-    def survey(self, revision: str) -> Facts | None:
-        """Find out what the server has in a revision.
-
-        Return None if it does not speak it.
-        """
+    def survey(self, revision: str) -> Facts:
+        """Find out what the server has in a revision."""
         facts = Facts(revision)
-        first = "server/discover" if revision in MODERN_ERA else "ping"
-        for method in (first, "tools/list", "judge/barrier"):
+        for method in (first_method(revision), "tools/list", "judge/barrier"):
             facts.barrier = method
-            end = Connection(self.command, revision, self.waits, 0.0, method)
+            end = facts.end = Connection(self.command, revision, self.waits, 0.0, method)
             end.tolerant = True
             talk = Talk(Transcript("The survey", "", (), ("raw",), (), []), end, {})
             try:
                 self.survey_with(talk, facts)
-                facts.end = end
-                break
+                return facts
             except (Broken, *MALFORMED) as error:  # try again without this method
-                if not facts.opening:
-                    self.give_up(end, str(error)[:300])
-                    return None
-            self.close(end)
+                if facts.opening:
+                    self.close(end)
+                    facts.end = None
+                    continue
+                facts.why = UNFLUSHED if answers_at_end(end) else str(error)[:300]
+                facts.stderr = end.crash()
+                end.close()
+                break
         return facts
-
-    def give_up(self, end: Connection, why: str) -> None:
-        """Take note that the server does not speak a revision."""
-        if answers_at_end(end):
-            why = UNFLUSHED
-        stderr = end.crash()
-        end.close()
-        with self.lock:
-            self.not_spoken[end.revision] = why
-            self.stderr[end.revision] = stderr
-            self.unspoken.append(end)
 
     def survey_with(self, talk: Talk, facts: Facts) -> None:
         self.open(talk, facts)
@@ -438,7 +359,7 @@ class Judge:
         self.choose_any(talk, facts)
         # A rule or the line checker judges everything that is missing or malformed.
         for find in (self.survey_lists, self.choose, self.choose_resource,
-                     self.choose_prompts, self.try_completion):
+                     self.choose_prompts):
             with contextlib.suppress(Broken, *MALFORMED):
                 find(talk, facts)
 
@@ -459,13 +380,13 @@ class Judge:
         broken = None
         if type(result) is not dict:
             broken = Broken("a result", f"the error {shown(got.get('error'), 300)}")
-            talk.end.refusal = "life.version.server-other"
+            facts.refusal = "life.version.server-other"
         elif "protocolVersion" not in result:
             broken = Broken("result.protocolVersion: a value", "no such member",
                             shown(got, 5000), 0)
-            talk.end.refusal = "life.server-answers-initialize"
+            facts.refusal = "life.server-answers-initialize"
         if broken:
-            talk.end.refusal_verdict = Verdict("FAIL", None, tuple(talk.said), broken)
+            facts.verdict = Verdict("FAIL", None, tuple(talk.said), broken)
         if type(result) is not dict or result.get("protocolVersion") != facts.revision:
             raise Broken(f"the revision {facts.revision}", shown(got, 100))
         facts.opening = result
@@ -591,16 +512,6 @@ class Judge:
             if needed:
                 facts.names.setdefault("needy", prompt["name"])
                 facts.names.setdefault("argument", needed[0])
-
-    def try_completion(self, talk: Talk, facts: Facts) -> None:
-        """Find out whether a server of 2024-11-05 completes. It cannot declare it."""
-        if facts.revision != "2024-11-05" or "needy" not in facts.names:
-            return
-        got = talk.ask("completion/complete", {
-            "ref": {"type": "ref/prompt", "name": facts.names["needy"]},
-            "argument": {"name": facts.names["argument"], "value": ""}})
-        if "result" in got:
-            facts.shown.add("completions")
 
     def complete(self, facts: Facts) -> None:
         """Add the names that depend on what the server has in other revisions."""
@@ -773,53 +684,13 @@ class Judge:
         if self.chosen(rule):
             self.note(rule, end.revision, verdict)
 
-    # For the report
-
-    def ask_hosts(self) -> None:
-        """Find out which hosts refuse or change the tools of the server."""
-        try:
-            from hosts import findings
-        except ImportError:
-            return
-        # Most hosts are legacy clients. A legacy list has no output schema that only
-        # the modern revision has.
-        legacy = [facts for facts in self.spoken if facts.revision not in MODERN_ERA]
-        tools = []
-        for facts in (legacy or self.spoken)[-1:]:
-            tools = [tool for tool in facts.tools().values()
-                     if type(tool.get("inputSchema")) is dict]
-        places: dict[Any, list[str]] = {}
-        for host, place, rule, source in findings(tools):
-            places.setdefault((host, rule, source), []).append(place)
-        for (host, rule, source), some in places.items():
-            self.host_findings.append((host, some, rule, source))
-
-    def special_needed(self, names: list[str]) -> list[str]:
-        """Add the tools that the same rules need to some special tools."""
-        group = {"hold", "release", "stopped"}
-        return sorted({*names, *(group if group & {*names} else ())})
-
-    def special_entry(self, name: str) -> Any:
-        return fixture_tools()[name]
-
-    def is_special(self, tool: Any) -> bool:
-        return special(tool)
-
-
-def special(tool: Any) -> bool:
-    """Tell whether a tool is one of the fixture, by its name and its description."""
-    if type(tool) is not dict or tool.get("name") not in SPECIAL + COMMON:
-        return False
-    ours = fixture_tools()[tool["name"]]
-    return bool(str(tool.get("description")).split() == ours["description"].split())
-
 
 def needed_capabilities(transcript: Transcript, revision: str) -> list[str]:
     """Return the capabilities that a transcript needs."""
     needs = []
     for mark, text in transcript.steps:
         for method in re.findall(r'"method":"([^"]+)"', text):
-            gone = revision in MODERN_ERA and method in GONE
+            gone = revision in MODERN_ERA and method in NEWEST_MODERN.missing_methods
             if method in NEEDS and not gone:
                 needs.append(NEEDS[method])
     return needs
@@ -901,8 +772,7 @@ def judge_all(found: argparse.Namespace) -> int:
     judge = Judge(found.command, read_rules(), revisions, found.calls, found.call_all,
                   found.only)
     judge.run()
-    judge.ask_hosts()
-    rows = rows_of(judge, RANK)
+    rows = rows_of(judge)
     everything = [row for some in rows.values() for row in some]
     first = found.baseline and not os.path.exists(found.baseline)
     if first:
@@ -912,7 +782,7 @@ def judge_all(found: argparse.Namespace) -> int:
     status = status_of(judge, everything, not found.only)
     if status == 2:
         print(not_judged(judge))
-    text = "\n".join(report(judge, rows, requirements(), found.verbose))
+    text = "\n".join(report(judge, rows, found.verbose))
     print(text.replace("\n\n\n", "\n\n"))
     if first:
         print(f"These faults were written to {found.baseline}.")
@@ -938,7 +808,7 @@ def read_baseline(path: str, rows: list[Any]) -> None:
 def judge_stage(found: argparse.Namespace) -> int:
     """Judge the server by the rules of the first steps, and print the first failure."""
     stage = found.stage
-    status, lines = stage_one(found.command, stage, found.verbose, show)
+    status, lines = stage_one(found.command, stage, found.verbose)
     print("\n".join(lines), flush=True)
     if status or stage == 1:
         return status
@@ -949,19 +819,11 @@ def judge_stage(found: argparse.Namespace) -> int:
     judge = Judge(found.command, rules, revisions, found.calls, found.call_all)
     judge.run()
     rows = []
-    for some in rows_of(judge, RANK).values():
+    for some in rows_of(judge).values():
         rows += some
-    status, lines = stage_report(rows, requirements(), stage, judge)
+    status, lines = stage_report(rows, stage, judge)
     print("\n".join(lines))
     return status
-
-
-def show(text: str) -> None:
-    """Show the progress, on a terminal over the text before."""
-    if sys.stdout.isatty():
-        print(f"\r{text}", end="\r", flush=True)
-    else:
-        print(text, flush=True)
 
 
 def not_judged(judge: Judge) -> str:

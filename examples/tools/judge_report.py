@@ -17,7 +17,8 @@ from typing import Any, Iterator
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from common import escape  # noqa: E402
-from judge_talk import WRONG_COMMAND, shown  # noqa: E402
+from judge_talk import FIXTURE, WRONG_COMMAND, shown, special  # noqa: E402
+from line_checker import requirements  # noqa: E402
 from test_mcp_ref import META, MODERN  # noqa: E402
 
 WIDTH = 80
@@ -41,6 +42,7 @@ HARM = {  # heading -> areas of requirements; the areas that most hosts use come
     "Batches": ("batch",),
     "Habits": ("note",),
     "Other": ("",)}
+RANK = ("", "not judged", "ok", "late", "FAIL")  # of several revisions the worst counts
 # what a broken rule is called
 WORDS = {"MUST": "FAIL", "SHOULD": "WARN", "NOTE": "note"}
 ORDER = ("FAIL", "late", "WARN", "note", "ok", "not judged")
@@ -64,11 +66,10 @@ FEATURES = {
 class Row:
     """A rule with its verdicts in all revisions."""
 
-    def __init__(self, rule: Any, verdicts: dict[str, Any],
-                 rank: tuple[str, ...]) -> None:
+    def __init__(self, rule: Any, verdicts: dict[str, Any]) -> None:
         self.rule = rule
         self.verdicts = verdicts
-        self.outcome = max((one.outcome for one in verdicts.values()), key=rank.index)
+        self.outcome = max((one.outcome for one in verdicts.values()), key=RANK.index)
         self.revisions = sorted(revision for revision, one in verdicts.items()
                                 if one.outcome == self.outcome)
         self.verdict = verdicts[self.revisions[-1]]
@@ -124,11 +125,10 @@ class Fault:
         self.others: list[Row] = []
 
 
-def rows_of(judge: Any, rank: tuple[str, ...]) -> dict[str, list[Row]]:
+def rows_of(judge: Any) -> dict[str, list[Row]]:
     """Return the rows under each heading, in the order of harm."""
     found: dict[str, list[Row]] = {heading: [] for heading in HARM}
-    for row in merged([Row(rule, verdicts, rank)
-                       for rule, verdicts in judge.verdicts.values()]):
+    for row in merged([Row(*one) for one in judge.verdicts.values()]):
         found[heading_of(row.rule)].append(row)
     place = {rule.title: index for index, rule in enumerate(judge.rules)}
     for rows in found.values():
@@ -186,8 +186,7 @@ def status_of(judge: Any, rows: list[Row], whole: bool) -> int:
 # --- The lines ------------------------------------------------------------------------
 
 
-def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: bool
-           ) -> Iterator[str]:
+def report(judge: Any, rows: dict[str, list[Row]], verbose: bool) -> Iterator[str]:
     """Yield the lines of the report."""
     yield from opening(judge)
     yield ""
@@ -195,17 +194,16 @@ def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: b
     new = [fault for fault in faults if not fault.row.known]
     for fault in new:
         if not fault.row.malformed:
-            yield from fault_lines(fault, requirements, verbose)
+            yield from fault_lines(fault, verbose)
     last = [fault for fault in new if fault.row.malformed]
     if last:
         yield from wrapped("Input that no host sends. These rules belong to the "
                            "library below.")
         yield ""
     for fault in last:
-        yield from fault_lines(fault, requirements, verbose)
+        yield from fault_lines(fault, verbose)
     yield from counts(rows, verbose)
     everything = [row for some in rows.values() for row in some]
-    yield from notes_of_hosts(judge.host_findings)
     yield from tasks(judge, everything, verbose)
     yield ""
     if any(row.bad for row in everything):
@@ -240,12 +238,10 @@ def opening(judge: Any) -> Iterator[str]:
         yield WRONG_COMMAND
         for line in judge.text:
             yield from folded(escape(line))
-    for why in dict.fromkeys(judge.not_spoken.values()):
+    for why in dict.fromkeys(facts.why for facts in judge.refused):
         yield from wrapped(escape(why), "  ", "    ")
-    for stderr in judge.stderr.values():
-        if stderr:
-            yield from stderr_lines(stderr)
-            return
+    for facts in [facts for facts in judge.refused if facts.stderr][:1]:
+        yield from stderr_lines(facts.stderr)
 
 
 def unknown_calls(judge: Any) -> Iterator[str]:
@@ -258,8 +254,8 @@ def unknown_calls(judge: Any) -> Iterator[str]:
             yield from wrapped(f"The server has no tool {name!r}, which --call allows.")
 
 
-def fault_lines(fault: Fault, requirements: Any, verbose: bool) -> Iterator[str]:
-    yield from failure(fault.row, requirements)
+def fault_lines(fault: Fault, verbose: bool) -> Iterator[str]:
+    yield from failure(fault.row)
     count = len(fault.others)
     if not count:
         return
@@ -272,13 +268,13 @@ def fault_lines(fault: Fault, requirements: Any, verbose: bool) -> Iterator[str]
     yield ""
 
 
-def failure(row: Row, requirements: Any) -> Iterator[str]:
+def failure(row: Row) -> Iterator[str]:
     rule = row.rule
     verdict = row.verdict
     yield from wrapped(f"{rule.title}.", f"{row.word:6}", " " * 6)
     level = LEVELS.get(rule.level, rule.level)
     yield from wrapped(f"{level}; {' '.join(row.revisions)}", " " * 6)
-    for page in list(pages_of(rule, row.revisions[-1], requirements))[:1]:
+    for page in list(pages_of(rule, row.revisions[-1]))[:1]:
         yield " " * 6 + page.replace(SITE, "page ")
     if row.outcome == "late":
         yield "      The time was over before this rule could be judged."
@@ -323,12 +319,12 @@ def counts(rows: dict[str, list[Row]], verbose: bool) -> Iterator[str]:
                 yield from quiet(row)
 
 
-def pages_of(rule: Any, revision: str, requirements: Any) -> Iterator[str]:
+def pages_of(rule: Any, revision: str) -> Iterator[str]:
     """Yield the pages of the specification, that of the revision first."""
     for slug in rule.slugs:
-        if slug not in requirements:
+        if slug not in requirements():
             continue
-        pages = requirements[slug].page.split("; ")
+        pages = requirements()[slug].page.split("; ")
         pages.sort(key=lambda page: revision not in page)
         for page in pages:
             yield address_of(page, revision)
@@ -415,17 +411,6 @@ def reason(lack: Any) -> str:
     return f"needs {FEATURES.get(lack.what, lack.what)}"
 
 
-def notes_of_hosts(findings: list[Any]) -> Iterator[str]:
-    """Yield what hosts would refuse or change, for each rule of a host."""
-    if findings:
-        yield f"{'Hosts ':.<30} {counted(len(findings), 'note', 'notes')}"
-    for host, places, rule, source in findings:
-        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-        yield from wrapped(escape(f"{host}: {places[0]}{more}. {rule}"), "note  ",
-                           " " * 6)
-        yield " " * 6 + escape(source)
-
-
 def tasks(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
     """Say what the author can do to have more rules judged."""
     lacks = collections.Counter(row.lack() for row in rows
@@ -449,8 +434,14 @@ def tasks(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
         return
     yield from wrapped(f"{text} special tools. Add them to a copy of the server for "
                        "tests. The descriptions say what they do.")
-    for name in judge.special_needed(names):
-        yield json.dumps(judge.special_entry(name))
+    for name in with_group(names):
+        yield json.dumps(FIXTURE[name])
+
+
+def with_group(names: list[str]) -> list[str]:
+    """Add the tools that the same rules need to some special tools."""
+    group = {"hold", "release", "stopped"}
+    return sorted({*names, *(group if group & {*names} else ())})
 
 
 def changed_tools(judge: Any, names: list[str]) -> Iterator[str]:
@@ -458,10 +449,10 @@ def changed_tools(judge: Any, names: list[str]) -> Iterator[str]:
     found: dict[str, str] = {}
     for facts in judge.spoken:
         for name in names:
-            if name in facts.tools() and not judge.is_special(facts.tools()[name]):
+            if name in facts.tools() and not special(facts.tools()[name]):
                 found[name] = str(facts.tools()[name].get("description"))
     for name, text in found.items():
-        wanted = judge.special_entry(name)["description"]
+        wanted = FIXTURE[name]["description"]
         yield from wrapped(
             f"The tool {name} is not a special tool, because its description is "
             f"{shown(text, 200)} and not {shown(wanted, 400)}.")

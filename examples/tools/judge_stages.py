@@ -10,15 +10,15 @@ import json
 import os
 import re
 import sys
-from typing import Any, Callable, Iterator, NamedTuple
+from typing import Any, Iterator, NamedTuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from common import escape  # noqa: E402
 from judge_report import (changed_tools, conversation, counted,  # noqa: E402
-                          failure, labelled, stderr_lines, wrapped)
-from judge_talk import (GRACE, OVER, UNFLUSHED, WRONG_COMMAND, Broken,  # noqa: E402
-                        Connection, Waits, answers_at_end, parsed, shown)
+                          failure, labelled, stderr_lines, with_group, wrapped)
+from judge_talk import (FIXTURE, GRACE, OVER, UNFLUSHED, WRONG_COMMAND,  # noqa: E402
+                        Broken, Connection, Waits, answers_at_end, parsed, shown)
 from test_mcp_ref import ENVELOPE, MODERN, hello  # noqa: E402
 
 LAST = 7
@@ -75,31 +75,11 @@ DEMANDS = {  # step -> what it demands
     6: Demand('"(ask|roots|sample|visit)"', ("ask", "roots"),
               "No tool asks the client: ask and roots are missing."),
     7: Demand("subscriptions/listen", (), "The server does not speak 2026-07-28.")}
-AREAS = {  # area of requirements -> step
-    "base": 2,
-    "meta": 2,
-    "batch": 2,
-    "life": 2,
-    "ping": 2,
-    "stdio": 2,
-    "tools": 3,
-    "tasks": 3,
-    "jsonschema": 3,
-    "res": 3,
-    "prompts": 3,
-    "comp": 3,
-    "page": 3,
-    "cancel": 5,
-    "progress": 5,
-    "log": 5,
-    "roots": 6,
-    "samp": 6,
-    "elic": 6,
-    "mrtr": 7,
-    "ver": 7,
-    "state": 7,
-    "cache": 7,
-    "subs": 7}
+AREAS = {  # step -> areas of requirements; all others belong to step 2
+    3: ("tools", "tasks", "jsonschema", "res", "prompts", "comp", "page"),
+    5: ("cancel", "progress", "log"),
+    6: ("roots", "samp", "elic"),
+    7: ("mrtr", "ver", "state", "cache", "subs")}
 STEPS_OF = {  # requirement -> step, where the area has another one
     "stdio.stdout-only-messages": 4,
     "stdio.shutdown.server-eof-exit": 5}
@@ -153,12 +133,14 @@ ALSO = {  # name of a line -> another code that is right
     "not JSON: 9..": -32600}
 MOST_SILENT = 2  # lines without a response, after which the others are not played
 IN_ORDER = 20  # responses in the order of the lines, after which the next is not late
-SHOWN_EACH = 25  # lines, after which the progress is shown
 
 
 def step_of(rule: Any) -> int:
     """Return the step that a rule belongs to."""
-    step = AREAS.get(rule.subject, 2)
+    step = 2
+    for number, areas in AREAS.items():
+        if rule.subject in areas:
+            step = number
     for slug in rule.slugs[:1]:
         step = STEPS_OF.get(slug, step)
     if rule.transcript:
@@ -193,11 +175,9 @@ class Line(NamedTuple):
 class Envelope:
     """Plays the lines of ENVELOPE, each followed by a valid request."""
 
-    def __init__(self, command: list[str], show: Callable[[str], None],
-                 waits: Waits) -> None:
+    def __init__(self, command: list[str], waits: Waits) -> None:
         self.command = command
         self.waits = waits
-        self.show = show  # takes a text about the progress
         self.right = 0
         self.silent = 0  # lines without a response
         self.in_order = 0  # responses that came before that to a later request
@@ -208,10 +188,7 @@ class Envelope:
         self.end: Any = None
 
     def run(self) -> None:
-        lines = sorted(ENVELOPE, key=place_of)
-        for number, (why, line, reply) in enumerate(lines):
-            if number % SHOWN_EACH == 0:
-                self.show(f"Step 1, messages: line {number + 1} of {len(lines)} ...")
+        for why, line, reply in sorted(ENVELOPE, key=place_of):
             if self.end is None:
                 self.connect()
             fault = None if self.why else self.fault(why, line, reply)
@@ -328,11 +305,10 @@ def right(responses: list[Any], reply: Any) -> bool:
 # --- The report -----------------------------------------------------------------------
 
 
-def stage_one(command: list[str], stage: int, verbose: bool,
-              show: Callable[[str], None], waits: Waits = Waits()
+def stage_one(command: list[str], stage: int, verbose: bool, waits: Waits = Waits()
               ) -> tuple[int, list[str]]:
     """Play the envelope. Return the exit status and the lines of the report."""
-    play = Envelope(command, show, waits)
+    play = Envelope(command, waits)
     play.run()
     lines = [f"Step 1, messages: {play.right} of {len(ENVELOPE)} lines get the right "
              "response."]
@@ -377,12 +353,11 @@ def finished(stage: int) -> list[str]:
     return [f"Stage {stage} holds.", *to_build(stage + 1)]
 
 
-def stage_report(rows: list[Any], requirements: Any, stage: int, judge: Any
-                 ) -> tuple[int, list[str]]:
+def stage_report(rows: list[Any], stage: int, judge: Any) -> tuple[int, list[str]]:
     """Return the exit status and the lines of the report for stages after the first."""
     lines = []
     if not judge.spoken:
-        why = next(iter(judge.not_spoken.values()), "")
+        why = judge.refused[0].why
         lines += ["Step 2, handshake: the server opens no session.",
                   *wrapped(escape(why), "      "), *to_build(2)]
         return 1, lines
@@ -392,7 +367,7 @@ def stage_report(rows: list[Any], requirements: Any, stage: int, judge: Any
         lines += wrapped(count_of(step, some, judge))
         bad = [row for row in some if row.bad]
         if bad:
-            lines += ["", *failure(bad[0], requirements), *to_build(step)[1:]]
+            lines += ["", *failure(bad[0]), *to_build(step)[1:]]
             return 1, lines
         if step in DEMANDS and not met(DEMANDS[step], some):
             lines += [*missing(DEMANDS[step], judge), *to_build(step)]
@@ -406,7 +381,7 @@ def count_of(step: int, rows: list[Any], judge: Any) -> str:
     text = f"Step {step}, {STEPS[step][0]}: {counted(good, 'rule holds', 'rules hold')}"
     waiting = [row.lack() for row in rows
                if row.outcome == "not judged" and row.applies]
-    tools = judge.special_needed([lack.what for lack in waiting if lack.kind == "tool"])
+    tools = with_group([lack.what for lack in waiting if lack.kind == "tool"])
     calls = any(lack.kind == "call" for lack in waiting)
     wishes = []
     if tools:
@@ -434,4 +409,4 @@ def missing(demand: Demand, judge: Any) -> Iterator[str]:
         yield ""
         yield "These are the entries in tools/list. The descriptions say what they do:"
     for name in demand.tools:
-        yield json.dumps(judge.special_entry(name))
+        yield json.dumps(FIXTURE[name])

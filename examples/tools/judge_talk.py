@@ -26,8 +26,9 @@ sys.path[:0] = [ROOT, os.path.dirname(os.path.abspath(__file__))]
 
 import common  # noqa: E402
 from line_checker import MODERN_ERA, LineChecker  # noqa: E402
+from mcp_ref import Client  # noqa: E402
 from test_mcp_ref import (Play, Transcript, caret, difference,  # noqa: E402
-                          hello, modern_meta)
+                          fixture_server, hello, modern_meta)
 
 SILENCE = 0.3  # seconds after which the judge asks whether the server is still there
 GRACE = 0.4  # seconds that a line may be later than the answer to that question
@@ -43,6 +44,29 @@ BARRIER = "judge-barrier-"  # begins the ids of requests that every server answe
 SLOW = ("tools/call", "prompts/get", "resources/read", "completion/complete")
 PAUSE = b"\0pause\0"  # stands between two parts of a line that are written apart
 PAUSED = 0.05  # seconds; a server that waits for input has read the first part by then
+
+
+COMMON = ("echo", "add")  # tools that transcripts with special tools may need as well
+SHOUT = {  # the special tool that the fixture does not have
+    "name": "shout",
+    "description": "Print the text to stdout, here and in a child process. "
+                   "Return the text.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"]}}
+with Client(fixture_server()) as fixture:
+    FIXTURE: dict[str, Any] = {  # name -> the entry of a tool in tools/list
+        tool["name"]: tool for tool in [*fixture.list_tools(), SHOUT]}
+SPECIAL = FIXTURE.keys() - {*COMMON}  # the transcripts that need these tools are played
+
+
+def special(tool: Any) -> bool:
+    """Tell whether a tool is one of the fixture, by its name and its description."""
+    if type(tool) is not dict or tool.get("name") not in FIXTURE:
+        return False
+    ours = FIXTURE[tool["name"]]["description"]
+    return str(tool.get("description")).split() == str(ours).split()
 
 
 def padded_ping(name: str, padding: bytes) -> bytes:
@@ -110,8 +134,6 @@ class Connection:
         self.fresh = True  # nothing has been read yet
         self.ended = ""  # why no line will come any more
         self.barriers = itertools.count(1)
-        self.refusal = ""  # the requirement that a bad answer to initialize breaks
-        self.refusal_verdict: Any = None
         self.writer = concurrent.futures.ThreadPoolExecutor(1)
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.error_reader = threading.Thread(target=self.read_errors, daemon=True)

@@ -18,6 +18,7 @@ check.
 from __future__ import annotations
 
 import collections
+import csv
 import functools
 import json
 import os
@@ -121,6 +122,25 @@ class Finding(NamedTuple):
     slug: str
     text: str
     line: bytes
+
+
+class Requirement(NamedTuple):
+    """A row of the table of requirements."""
+    slug: str
+    level: str
+    role: str
+    revisions: str
+    page: str
+    text: str
+
+
+@functools.lru_cache(maxsize=None)
+def requirements() -> dict[str, Requirement]:
+    """Return the requirements of the specification by their slugs."""
+    path = os.path.join(ROOT, ".ci", "spec", "requirements-stdio.tsv")
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = [*csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)][1:]
+    return {row[0]: Requirement(*row) for row in rows}
 
 
 # --- The official schemas -------------------------------------------------------------
