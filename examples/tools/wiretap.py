@@ -1,13 +1,13 @@
 """Record what a host and its MCP server send each other, and explain what is wrong.
 
-    wiretap.py [--log FILE] [--html PAGE] -- SERVER COMMAND...
+    wiretap.py [--log FILE] -- SERVER COMMAND...
     wiretap.py --report LOG [--html PAGE]
 
 Write the first line into the configuration of a host in place of the server command.
 Bytes, stderr, signals and the exit status pass unchanged, as they come. Each message,
 and each line of stderr, becomes one line of JSON in the log. Several sessions may share
-a log. With neither --log nor --html, the messages go to stderr. If the wiretap is
-killed, the log breaks off and the input of the server ends.
+a log. Without --log, the messages go to stderr. If the wiretap is killed, the log
+breaks off and the input of the server ends.
 
 --report describes each session of a log: its faults with cause and remedy, the slowest
 calls, and the last lines of stderr. --html writes all messages as one page for a
@@ -40,8 +40,9 @@ from typing import Any, NamedTuple, Optional
 sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
 import common  # noqa: E402
 from mcp_ref import (  # noqa: E402
-    HEADER_MISMATCH, META, METHODS, MISSING_CAPABILITY, REVISIONS, UNSUPPORTED_VERSION,
-    Bounds, RpcError, classify, decode, fault_of_response)
+    HEADER_MISMATCH, INITIALIZING, INPUT_METHODS, META, METHODS, MISSING_CAPABILITY, NEW,
+    NEWEST_LEGACY, NEWEST_MODERN, READY, REVISIONS, UNSUPPORTED_VERSION, Bounds, RpcError,
+    classify, decode, fault_of_response)
 
 EXIT_TIMEOUT = 2.0  # seconds: for a server after the end of its input, for the log
 SLOW = 1.0  # seconds from which a wait is worth mentioning
@@ -118,11 +119,12 @@ SIGNALS = {number for number in signal.Signals if number.name in (
     "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCHLD")}
 
 
-def start_server(command: list[str]) -> Any:
-    """Start the server with pipes, and return its Popen object.
-
-    Raises OSError if the command cannot be executed.
-    """
+def relay(command: list[str], log: Optional[str]) -> int:
+    """Run the server, pass everything on, and return its exit status."""
+    null = 0
+    while null <= 2:  # a host may have closed stderr, and a pipe would get its number
+        null = os.open(os.devnull, os.O_RDWR)
+    os.close(null)
     # The server gets its own session, because a terminal would signal it as well.
     options: Json = {"start_new_session": True}
     if sys.platform == "win32":
@@ -131,25 +133,19 @@ def start_server(command: list[str]) -> Any:
         for fd in (0, 1, 2):
             msvcrt.setmode(fd, os.O_BINARY)
     else:
-        # Signals are blocked here, and sigwait() in relay() receives them. The server
-        # starts with the signal mask that this process had.
+        # sigwait() below receives the signals. They are blocked before any other thread
+        # starts: a signal would end this process on a thread that does not block it.
+        # The server starts with the signal mask that this process had.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         # SIGCHLD needs a handler, because an ignored signal may never arrive.
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         options["preexec_fn"] = lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    return subprocess.Popen(common.found(command), bufsize=0, stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
-
-
-def relay(command: list[str], log: Optional[str], page: Optional[str]) -> int:
-    """Run the server, pass everything on, and return its exit status."""
-    null = 0
-    while null <= 2:  # a host may have closed stderr, and a pipe would get its number
-        null = os.open(os.devnull, os.O_RDWR)
-    os.close(null)
-    recorder = Recorder(command, log, page)
+    recorder = Recorder(command, log)
+    server: Any
     try:
-        server = start_server(command)
+        server = subprocess.Popen(
+            common.found(command), bufsize=0, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
     except OSError as error:
         complain(f"cannot start {command[0]}: {error.strerror}")
         recorder.finish({"trouble": error.strerror})
@@ -320,16 +316,6 @@ OPPOSITE = {">": "<", "<": ">"}
 SENDER = {">": "client", "<": "server"}
 DISCOVER = "server/discover"
 LISTEN = "subscriptions/listen"  # may stay open for the whole session
-INPUT_METHODS = ("roots/list", "sampling/createMessage", "elicitation/create")
-# Methods that exist in one era only. True: the modern era.
-ERA_OF_METHOD = {
-    "initialize": False, "ping": False, "logging/setLevel": False,
-    "resources/subscribe": False, "resources/unsubscribe": False,
-    DISCOVER: True, LISTEN: True}
-# How far the handshake of a legacy session has come.
-NEW = "before initialize"
-INITIALIZING = "before notifications/initialized"
-READY = "after the handshake"
 # The first word of a method -> the side that has to declare a capability for it, and
 # the name of the capability.
 CAPABILITIES = {
@@ -339,8 +325,6 @@ CAPABILITIES = {
     "roots": (">", "roots"), "sampling": (">", "sampling"),
     "elicitation": (">", "elicitation")}
 NO_DECLARED_COMPLETION = "2024-11-05"  # has completion, but no capability for it
-NO_ELICITATION = ("2024-11-05", "2025-03-26")
-BATCHES = "2025-03-26"  # the only revision that has them
 # Lines that are not messages: (pattern, what such a line may be).
 HINTS = (
     (r"\A\s*\Z", "an empty line"),
@@ -479,7 +463,7 @@ class Watch:
             self._take(entry, message)
             return
         entry["kind"] = "batch"
-        if self.revision is not None and self.revision.version != BATCHES:
+        if self.revision is not None and not self.revision.batches:
             entry["flags"].append(f"{self.revision.version} has no batches")
         elif not message:
             entry["flags"].append("the batch is empty")
@@ -572,7 +556,7 @@ class Watch:
                              "in the result of a call")
             elif self.state != READY and method != "ping":
                 flags.append(f"out of order: {method} came {self.state}")
-        elif ERA_OF_METHOD.get(method, modern) != modern:
+        elif method in (NEWEST_MODERN if modern else NEWEST_LEGACY).missing_methods:
             flags.append(f"eras mixed: {method} does not exist in the {era(modern)} "
                          "era")
         elif session_is_modern is not None and session_is_modern != modern:
@@ -586,7 +570,7 @@ class Watch:
                     fault += " and has no _meta"
                 flags.append(fault)
         if method == "elicitation/create" and self.revision is not None:
-            if self.revision.version in NO_ELICITATION:
+            if not self.revision.elicitation:
                 flags.append(f"{method} does not exist in {self.revision.version}")
 
     def _check_capability(self, entry: Entry, method: str) -> None:
@@ -876,20 +860,17 @@ def undeclared(method: str, capability: str, side: str) -> str:
 
 
 class Recorder(threading.Thread):
-    """Makes log entries of chunks, on a thread of its own, and writes the page.
+    """Makes log entries of chunks, and writes them, on a thread of its own.
 
     put() never waits, so that a full disk or a stderr without a reader does not slow
     down the session.
     """
 
-    def __init__(self, command: list[str], log: Optional[str], page: Optional[str]
-                 ) -> None:
+    def __init__(self, command: list[str], log: Optional[str]) -> None:
         super().__init__(daemon=True)
         self.signalled = 0  # the last signal that was passed on to the server
         self._log = log
-        self._page = page
         self._session = f"{time.time():.3f}-{os.getpid()}"
-        self._entries: list[Entry] = []  # those of a page without a log
         self._watch = Watch()
         self._queue: queue.SimpleQueue[tuple[float, str, Any]] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards what follows, and the order of chunks
@@ -916,7 +897,6 @@ class Recorder(threading.Thread):
         self.join(EXIT_TIMEOUT)
 
     def run(self) -> None:
-        entries = self._all_entries()
         file = 2
         try:
             if self._log:
@@ -925,19 +905,13 @@ class Recorder(threading.Thread):
                 flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
                 flags |= getattr(os, "O_NONBLOCK", 0)
                 file = os.open(self._log, flags, 0o600)
-            for entry in entries:
-                if self._log or not self._page and entry["kind"] != "stderr":
+            for entry in self._all_entries():
+                if self._log or entry["kind"] != "stderr":
                     write(file, to_json(entry).encode() + b"\n")
-                else:
-                    self._entries.append(entry)
         except OSError as error:
             complain(f"cannot write the log to {self._log or 'stderr'}: {error}")
         if file != 2:
             os.close(file)
-        if self._page and self._entries:
-            write_page(self._page, [self._entries])
-        elif self._page and self._log and os.path.isfile(self._log):
-            write_page(self._page, load(self._log))
 
     def _all_entries(self) -> Iterator[Entry]:
         while True:
@@ -984,13 +958,9 @@ def load(log: str) -> list[list[Entry]]:
 
 
 def shown(value: Any, width: int = 60) -> str:
-    """Return a value as short text of printable ASCII, which no terminal obeys."""
-    text = value if isinstance(value, str) else to_json(value)
-    text = re.sub(r"[\0-\x1f\x7f-\U0010ffff]",
-                  lambda found: ascii(found[0])[1:-1], text)
-    if len(text) > width:
-        text = text[:width - 3] + "..."
-    return text
+    """Return a value as short text, which no terminal obeys."""
+    text = common.escape(value if isinstance(value, str) else to_json(value))
+    return text if len(text) <= width else text[:width - 3] + "..."
 
 
 def label(entry: Entry, width: int = 60) -> str:
@@ -1036,30 +1006,28 @@ class Graph:
             elif entry.get("method") == "notifications/cancelled" and "of" in entry:
                 self.cancelled.setdefault(entry["of"], entry)
 
-    def lost(self, entry: Entry) -> str:
-        """Say how a request ended without a response. "" if it did not need one."""
-        if entry["kind"] != "request" or entry["method"] == LISTEN:
-            return ""
-        if entry["n"] in self.responses:
-            return ""
-        if entry["n"] in self.cancelled:
-            waited = self.cancelled[entry["n"]]["at"] - entry["at"]
-            return f"given up after {waited:.1f} s"
-        return "no response"
+    def is_lost(self, entry: Entry) -> bool:
+        """Tell whether a request needs a response, and has none."""
+        return entry["method"] != LISTEN and entry["n"] not in self.responses
 
     def outcome(self, entry: Entry) -> str:
         """Say how a request ended, and after how long."""
         response = self.responses.get(entry["n"])
-        if response is None:
-            return self.lost(entry) or "open until the end"
-        text = f"{response['ms']:.1f} ms"
-        if response["kind"] != "result":
-            text += f", {response['kind']}"
-        if response["about"]:
-            text += f", {shown(response['about'])}"
-        if "has_start" in response:
-            text += ", with the start of the server"
-        return text
+        if response is not None:
+            words = [f"{response['ms']:.1f} ms"]
+            if response["kind"] != "result":
+                words.append(response["kind"])
+            if response["about"]:
+                words.append(shown(response["about"]))
+            if "has_start" in response:
+                words.append("with the start of the server")
+            return ", ".join(words)
+        if not self.is_lost(entry):
+            return "open until the end"
+        if entry["n"] in self.cancelled:
+            waited = self.cancelled[entry["n"]]["at"] - entry["at"]
+            return f"given up after {waited:.1f} s"
+        return "no response"
 
     def duration(self, entry: Entry) -> float:
         """Return the milliseconds of a request. A request without a response is the
@@ -1203,7 +1171,7 @@ def session_of(entries: list[Entry], prefix: str, is_open: bool) -> Iterator[str
 def row_of(entry: Entry, name: str, graph: Graph) -> Iterator[str]:
     """Yield the parts of a row: what it is, how long it took, and the message."""
     kind = entry["kind"]
-    lost = graph.lost(entry)
+    took = graph.outcome(entry) if kind == "request" else ""
     words = ["row", kind, {">": "right", "<": "left", "": "none"}[entry["way"]]]
     if kind == "request" or "ms" in entry:
         words.append("calls")
@@ -1211,18 +1179,13 @@ def row_of(entry: Entry, name: str, graph: Graph) -> Iterator[str]:
         words.append("notifications")
     if kind in ("error", "isError"):
         words.append("errors")
-    if entry["flags"] or lost:
+    if entry["flags"] or kind == "request" and graph.is_lost(entry):
         words.append("faults")
-    took = lost
-    if "ms" in entry:
-        took = f"{entry['ms']:.1f} ms"
-        if "has_start" in entry:
-            took += " with the start"
     text = entry["text"]
     with suppress(ValueError, RecursionError):  # it is not JSON, and is shown unchanged
         text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     yield f'<details class="{" ".join(words)}" id="{name}"><summary>'
-    yield f"<i>{entry['at']:.3f}</i><b>{safe(label(entry, 200))}</b><i>{took}</i>"
+    yield f"<i>{entry['at']:.3f}</i><b>{safe(label(entry, 200))}</b><i>{safe(took)}</i>"
     for flag in entry["flags"]:
         yield f"<em>{safe(flag)}</em>"
     yield f"</summary><pre>{safe(text)}</pre></details>\n"
@@ -1280,14 +1243,14 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--log", metavar="FILE",
                         help="append each message to this file as it passes")
     parser.add_argument("--html", metavar="PAGE",
-                        help="at the end, write all sessions of the log to this page")
+                        help="with --report, write all messages of the log to this page")
     parser.add_argument("--report", metavar="LOG", help="print a report of this log")
     args = parser.parse_args(options)
     if args.report:
         return print_report(args.report, args.html)
-    if not command:
-        parser.error("the server command is missing; write it after --")
-    return relay(command, args.log, args.html)
+    if not command or args.html:
+        parser.error("write --report, or the server command after --")
+    return relay(command, args.log)
 
 
 if __name__ == "__main__":
