@@ -236,13 +236,11 @@ SYMPTOMS = (
     Symptom("no response to", "the last responses are missing",
             "one side ended before it had answered all requests",
             "answer all requests that have arrived before you exit"),
-    Symptom("only one thread", "ping and cancel wait until a slow tool is done",
-            "the server reads no messages while a tool runs",
-            "run tools on other threads than the one that reads"),
     Symptom("after the request was given up", "a cancelled call goes on",
-            "the tool ignores the cancellation",
-            "check for cancellation in long work, and do not answer a cancelled "
-            "request"),
+            "the tool ignores the cancellation, or the server reads no messages while a "
+            "tool runs",
+            "check for cancellation in long work, and run tools on other threads than "
+            "the one that reads"),
     Symptom("never retried", "a tool asks for input, and the call ends there",
             "the client gave up, or cannot ask its user",
             "send the call again, with inputResponses and requestState"),
@@ -360,13 +358,11 @@ def era(modern: bool) -> str:
 class OpenRequest:
     """A request that has no response so far."""
 
-    def __init__(self, entry: Entry, meta: Json, responses_before: int,
-                 has_start: bool) -> None:
+    def __init__(self, entry: Entry, meta: Json, has_start: bool) -> None:
         self.entry = entry
         self.has_start = has_start  # the wait for it includes the start of the server
         self.meta = meta
         self.is_modern = META + "protocolVersion" in meta
-        self.responses_before = responses_before  # to requests of the same side
         self.given_up: Optional[float] = None  # when it was cancelled
         self.is_reported = False  # a fault names it already
         self.fault = f"no response to {name_of_request(entry)}"
@@ -389,8 +385,6 @@ class Watch:
         self._input_calls: dict[Any, int] = {}
         self._not_retried: dict[int, str] = {}  # number -> name of such a call
         self._has_server_spoken = False
-        self._last_response: dict[str, Entry] = {}
-        self._responses = {">": 0, "<": 0}
 
     def entry(self, at: float, way: str, kind: str, raw: bytes = b"") -> Entry:
         """Make the log entry of a line."""
@@ -503,8 +497,7 @@ class Watch:
         entry["name"] = first_string(params.get("name"), params.get("uri"),
                                      params.get("protocolVersion"), params.get("level"))
         has_start = way == ">" and not self._has_server_spoken
-        request = OpenRequest(entry, members(params.get("_meta")), self._responses[way],
-                              has_start)
+        request = OpenRequest(entry, members(params.get("_meta")), has_start)
         self._check_identity(entry, request)
         self._check_order(entry, request)
         self._check_capability(entry, method)
@@ -620,9 +613,10 @@ class Watch:
         entry["ms"] = round((entry["at"] - request.entry["at"]) * 1000, 3)
         if request.has_start:
             entry["has_start"] = True
-        self._check_delay(entry, request)
-        self._last_response[requester] = entry
-        self._responses[requester] += 1
+        if request.given_up is not None and entry["at"] - request.given_up > SLOW:
+            entry["flags"].append(
+                f"the response came {entry['at'] - request.given_up:.1f} s after the "
+                "request was given up")
         if requester == ">" and error:
             self._take_error(entry, request, error)
         elif requester == ">":
@@ -647,25 +641,6 @@ class Watch:
         else:
             flags.append(f"the response has the id {to_json(rid)}, which no request "
                          "has")
-
-    def _check_delay(self, entry: Entry, request: OpenRequest) -> None:
-        """Look for signs that the server handles one request after another."""
-        requester = OPPOSITE[entry["way"]]
-        last = self._last_response.get(requester)
-        responses_between = self._responses[requester] - request.responses_before
-        if request.given_up is not None:
-            delay = entry["at"] - request.given_up
-            if delay > SLOW:
-                question = ""
-                if not responses_between:
-                    question = "; does the server have only one thread?"
-                entry["flags"].append(f"the response came {delay:.1f} s after the "
-                                      f"request was given up{question}")
-        elif entry["method"] == "ping" and entry["ms"] > SLOW * 1000 and last:
-            if responses_between == 1 and last["of"] < entry["of"]:
-                other = f"{last['method']} {to_json(last['id'])}"
-                entry["flags"].append(f"ping had to wait for {other}; does the "
-                                      f"{SENDER[entry['way']]} have only one thread?")
 
     def _take_error(self, entry: Entry, request: OpenRequest, error: Json) -> None:
         """Act on an error response of the server."""
@@ -1112,7 +1087,13 @@ def print_report(log: str, page: Optional[str]) -> int:
 # The security policy of the page allows no script. A row that is not in sight costs the
 # browser almost nothing (content-visibility).
 
-FILTERS = ("all", "calls", "notifications", "errors", "faults", "stderr")
+FILTERS = {  # name -> the rows that it shows
+    "all": ".row",
+    "calls": ".request, .result, .error, .isError, .input_required",
+    "notifications": ".notification",
+    "errors": ".error, .isError",
+    "faults": ".faults",
+    "stderr": ".stderr"}
 
 
 def safe(text: Any) -> str:
@@ -1135,12 +1116,11 @@ def page_of(sessions: list[list[Entry]]) -> Iterator[str]:
     title = safe(heading(sessions[-1]))
     style = STYLE
     buttons = []
-    for number, name in enumerate(FILTERS):
-        checked = "" if number else " checked"
+    for name, rows in FILTERS.items():
+        checked = " checked" if name == "all" else ""
         buttons.append(f'<input type="radio" name="show" id="{name}"{checked}>'
                        f'<label for="{name}">{name}</label>\n')
-        if number:
-            style += f"#{name}:checked ~ .session .row:not(.{name}) {{ display: none }}\n"
+        style += f"#{name}:checked ~ .session .row:not({rows}) {{ display: none }}\n"
     yield PAGE.format(title=title, style=style, buttons="".join(buttons))
     for number in reversed(range(len(sessions))):
         yield from session_of(sessions[number], f"s{number}-",
@@ -1173,12 +1153,6 @@ def row_of(entry: Entry, name: str, graph: Graph) -> Iterator[str]:
     kind = entry["kind"]
     took = graph.outcome(entry) if kind == "request" else ""
     words = ["row", kind, {">": "right", "<": "left", "": "none"}[entry["way"]]]
-    if kind == "request" or "ms" in entry:
-        words.append("calls")
-    if kind == "notification":
-        words.append("notifications")
-    if kind in ("error", "isError"):
-        words.append("errors")
     if entry["flags"] or kind == "request" and graph.is_lost(entry):
         words.append("faults")
     text = entry["text"]
@@ -1200,13 +1174,11 @@ PAGE = """<!doctype html>
 {buttons}"""
 STYLE = """
 :root {
-  color-scheme: light dark; --ink: light-dark(#22252b, #e4e6eb);
-  --dim: light-dark(#666c78, #949ba9); --rule: light-dark(#e6e3dd, #2c313b);
+  color-scheme: light dark; --dim: light-dark(#666c78, #949ba9);
   --bad: light-dark(#c92f3b, #ff7b81); --warn: light-dark(#b45f06, #f0b45a);
   --ask: light-dark(#2f6feb, #6ea8fe); --back: light-dark(#0f8a7e, #4fd1c0);
   --note: light-dark(#9061d6, #b794f4) }
-body { font: 13px/1.5 system-ui, sans-serif; color: var(--ink); margin: 12px }
-body, .fault, .row { overflow-wrap: anywhere }
+body { font: 13px/1.5 system-ui, sans-serif; margin: 12px; overflow-wrap: anywhere }
 h1 { font-size: 17px; display: inline }
 summary { cursor: pointer }
 label { margin-right: 12px }
@@ -1214,22 +1186,21 @@ label { margin-right: 12px }
 .fault {
   border-left: 3px solid var(--bad); padding: 2px 10px; margin: 8px 0;
   display: grid; white-space: pre-wrap }
-.fault a { color: var(--bad) }
+.fault span, .row b { font: 12px/19px ui-monospace, Consolas, monospace }
+.fault a, .row em { color: var(--bad) }
 .row { content-visibility: auto; contain-intrinsic-size: auto 25px }
 .row summary {
   display: grid; grid-template-columns: 70px 1fr 190px; gap: 0 10px; padding: 2px 0;
-  border-top: 1px solid var(--rule) }
+  border-top: 1px solid #8884 }
 .row i { font-style: normal; text-align: right; color: var(--dim) }
-.row b { font: 12px/19px ui-monospace, Consolas, monospace; color: var(--back) }
+.row em { grid-column: 2; font-style: normal }
+.row b { color: var(--back) }
 .row.left b { padding-left: 3em }
+.row.none b { color: var(--dim) }
 .row.request b { color: var(--ask) }
 .row:is(.notification, .input_required) b { color: var(--note) }
 .row.isError b { color: var(--warn) }
-.row:is(.error, .junk, .invalid) b, .row em { color: var(--bad) }
-.row.none b { color: var(--dim) }
-.row em { grid-column: 2; font-style: normal }
-.row.faults i, .row.faults em { color: var(--bad) }
-.fault span { font: 12px/19px ui-monospace, Consolas, monospace }
+.row:is(.error, .junk, .invalid) b, .row.faults i { color: var(--bad) }
 .row:target { display: block !important; outline: 2px solid var(--bad) }
 pre { white-space: pre-wrap; margin: 0 0 8px 80px }
 """
