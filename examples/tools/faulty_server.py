@@ -490,7 +490,7 @@ class FaultyServer:
 
 def parsed(line: bytes) -> Any:
     with contextlib.suppress(ValueError, RecursionError):
-        return json.loads(line)
+        return json.loads(line.decode())
     return None
 
 

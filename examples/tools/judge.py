@@ -53,8 +53,8 @@ import common  # noqa: E402
 from judge_report import FEATURES, RANK, report, rows_of, status_of  # noqa: E402
 from judge_stages import LAST, stage_one, stage_report, step_of  # noqa: E402
 from judge_talk import (COMMON, SPECIAL, UNFLUSHED, Broken, Connection,  # noqa: E402
-                        Talk, Waits, answers_at_end, first_method, parsed, shown,
-                        special)
+                        Lack, Talk, Verdict, Waits, answers_at_end, first_method,
+                        parsed, shown, special)
 from line_checker import (MODERN_ERA, NOTES, REVISIONS, Finding,  # noqa: E402
                           fault_of, requirements)
 from mcp_ref import LISTS, METHODS, NEWEST_MODERN  # noqa: E402
@@ -188,12 +188,6 @@ class Facts:
                 if type(tool) is dict and isinstance(tool.get("name"), str)}
 
 
-class Lack(NamedTuple):
-    """Why a rule cannot be judged."""
-    kind: str  # "capability", "feature", "call" or "tool"
-    what: str
-
-
 def made_up(schema: Any, depth: int = 0) -> Any:
     """Return a value that should fit a schema. None if the judge has no idea."""
     if type(schema) is not dict or depth > 5:
@@ -237,15 +231,6 @@ def misfit(arguments: Any, schema: Any) -> Any:
 
 
 # --- The judge ------------------------------------------------------------------------
-
-
-class Verdict(NamedTuple):
-    """The outcome of a rule in one revision."""
-    outcome: str  # one of RANK
-    lack: Lack | None = None
-    said: tuple[str, ...] = ()  # the conversation up to the fault
-    broken: Broken | None = None
-    stderr: tuple[str, ...] = ()  # its last lines, if the process has ended
 
 
 class Judge:
@@ -314,13 +299,11 @@ class Judge:
         text and no message is no server that breaks a rule: the command is wrong.
         """
         assert facts.end
-        checker = facts.end.checker
-        texts = [finding.line for finding in checker.findings
-                 if type(parsed(finding.line)) is not dict]
-        if not self.spoken and len(texts) < checker.judged:
+        texts = facts.end.texts()
+        if not self.spoken and len(texts) < facts.end.checker.judged:
             self.take_findings(facts.end)
         elif not self.spoken:
-            self.text = [text.decode("utf-8", "replace").rstrip() for text in texts[:5]]
+            self.text = texts[:5]
         rule = self.by_slug.get(facts.refusal)
         legacy = any(one.revision not in MODERN_ERA for one in self.spoken)
         malformed = facts.refusal == "life.server-answers-initialize"
@@ -382,8 +365,7 @@ class Judge:
             broken = Broken("a result", f"the error {shown(got.get('error'), 300)}")
             facts.refusal = "life.version.server-other"
         elif "protocolVersion" not in result:
-            broken = Broken("result.protocolVersion: a value", "no such member",
-                            shown(got, 5000), 0)
+            broken = Broken("result.protocolVersion: a value", "no such member")
             facts.refusal = "life.server-answers-initialize"
         if broken:
             facts.verdict = Verdict("FAIL", None, tuple(talk.said), broken)

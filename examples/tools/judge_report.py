@@ -279,14 +279,17 @@ def failure(row: Row) -> Iterator[str]:
     if row.outcome == "late":
         yield "      The time was over before this rule could be judged."
         return
-    broken = verdict.broken
-    yield from conversation(verdict.said, broken)
-    yield from labelled("Expected", escape(broken.expected))
-    yield from labelled("Got", escape(broken.got))
+    yield from what_broke(verdict)
     if rule.client:
         yield from labelled("Then", rule.client)
     yield from stderr_lines(verdict.stderr)
     yield ""
+
+
+def what_broke(verdict: Any) -> Iterator[str]:
+    yield from conversation(verdict.said)
+    yield from labelled("Expected", escape(verdict.broken.expected))
+    yield from labelled("Got", escape(verdict.broken.got[:300]))
 
 
 def labelled(label: str, text: str) -> Iterator[str]:
@@ -344,40 +347,23 @@ def address_of(page: str, revision: str) -> str:
     return f"{SITE}{date}/{path}"
 
 
-def conversation(said: tuple[str, ...], broken: Any) -> Iterator[str]:
-    """Yield the last lines of a conversation, and a caret under the fault."""
+def conversation(said: tuple[str, ...]) -> Iterator[str]:
+    """Yield the last lines of a conversation."""
     lines = list(said)
-    if broken.line and lines and lines[-1][:1] == "<":
-        lines.pop()
     if len(lines) > MOST_SAID:
         lines = ["  ...", *lines[-MOST_SAID:]]
     for line in lines:
         yield from folded(escape(compact(line)))
-    if broken.line:
-        yield from folded(f"< {escape(broken.line)}", broken.at)
 
 
-def folded(text: str, at: int = -1) -> Iterator[str]:
-    """Yield a message in lines that fit the width, and a caret under a position.
-
-    The position does not count the two characters before the message. The middle of a
-    long message is left out.
-    """
-    caret = at + 2 if at >= 0 else -1
-    half = MOST_SHOWN // 2
-    if len(text) > MOST_SHOWN and caret > half:
-        text = f"{text[:2]}...{text[caret - half:caret + half]}"
-        caret = half + 5
+def folded(text: str) -> Iterator[str]:
+    """Yield a message in lines that fit the width, without the middle of a long one."""
     if len(text) > MOST_SHOWN:
         left_out = len(text) - MOST_SHOWN
         text = f"{text[:MOST_SHOWN - 100]} ({left_out} characters) {text[-100:]}"
     room = WIDTH - 10
     for start in range(0, len(text), room):
-        indent = 10 if start else 8
-        part = text[start:start + room]
-        yield " " * indent + part
-        if start <= caret < start + room:
-            yield " " * (indent + caret - start) + "^"
+        yield " " * (10 if start else 8) + text[start:start + room]
 
 
 def compact(line: str) -> str:

@@ -15,11 +15,11 @@ from typing import Any, Iterator, NamedTuple
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from common import escape  # noqa: E402
-from judge_report import (changed_tools, conversation, counted,  # noqa: E402
-                          failure, labelled, stderr_lines, with_group, wrapped)
-from judge_talk import (FIXTURE, GRACE, OVER, UNFLUSHED, WRONG_COMMAND,  # noqa: E402
-                        Broken, Connection, Waits, answers_at_end, parsed, shown)
-from test_mcp_ref import ENVELOPE, MODERN, hello  # noqa: E402
+from judge_report import (changed_tools, counted, failure,  # noqa: E402
+                          stderr_lines, what_broke, with_group, wrapped)
+from judge_talk import (BYTES, FIXTURE, UNFLUSHED, WRONG_COMMAND, Broken,  # noqa: E402
+                        Connection, Talk, Verdict, Waits, answers_at_end, shown)
+from test_mcp_ref import ENVELOPE, MODERN, Transcript, hello  # noqa: E402
 
 LAST = 7
 STEPS = {  # number -> (name, what to build)
@@ -87,52 +87,25 @@ ASKING = {"roots", "ask", "visit", "sample"}
 BESIDE = {"count", "hold", "release", "stopped", "say", "update", "change"}
 # Lines of ENVELOPE that show the most frequent mistakes. They are played first.
 COMMON = (
-    "the id 7",
-    "the id 0",
-    'the id "7"',
-    "not JSON: {bad json",
-    "ID is not id",
-    "not a valid message: 42",
-    "null is not a valid id",
-    "params 5",
-    "the method is 5",
+    "the id 7", "the id 0", 'the id "7"', "not JSON: {bad json", "ID is not id",
+    "not a valid message: 42", "null is not a valid id", "params 5", "the method is 5",
     'a response to an unknown request: "id":99,"result"')
 # Lines whose name begins like this need a thorough parser. They fail no stage, because
 # some languages cannot tell 1 from 1.0, for example. They are played last.
 DETAILS = (
-    "the id 9007",
-    "the id 1000000",
-    'the id "\\ud8',
-    "1.0 is not",
-    "1e0 is not",
-    "1e400 is not",
-    "the last of two ids",
-    'the method "\\ud800',
-    "a malformed response",
+    "the id 9007", "the id 1000000", 'the id "\\ud8', "1.0 is not", "1e0 is not",
+    "1e400 is not", "the last of two ids", 'the method "\\ud800', "a malformed response",
     'a response to an unknown request: "id":null',
-    'a response to an unknown request: "error"',
-    "bad params without",
-    "a byte order mark",
-    "white space",
-    "not UTF-8",
-    "not JSON: \x0c",
-    "not JSON: {}\xa0",
-    'not JSON: "\r',
-    'not JSON: "\x00',
-    "not JSON: \x00",
-    "not JSON: \ufeff",
-    "not JSON: NaN",
-    'not JSON: {"a"',
-    "not JSON: -Inf",
-    "not JSON: [[",
-    "not JSON: 9",
-    'not JSON: {"jsonrpc"')
+    'a response to an unknown request: "error"', "bad params without",
+    "a byte order mark", "white space", "not UTF-8",
+    *(f"not JSON: {text}" for text in (
+        "\x0c", "{}\xa0", '"\r', '"\x00', "\x00", "\ufeff", "NaN", '{"a"', "-Inf", "[[",
+        "9", '{"jsonrpc"')))
 ALSO = {  # name of a line -> another code that is right
     "a byte order mark": -32700,  # a parser of JSON may refuse it
     "not JSON: " + "9" * 20: -32600,  # a number, but not every parser reads it
     "not JSON: 9..": -32600}
-MOST_SILENT = 2  # lines without a response, after which the others are not played
-IN_ORDER = 20  # responses in the order of the lines, after which the next is not late
+PATTERN = '{"jsonrpc":"2.0","error":{"code":"$code","message":"...","...":0},"...":0}'
 
 
 def step_of(rule: Any) -> int:
@@ -163,44 +136,35 @@ def text_of(rule: Any) -> str:
 # --- Stage 1: the envelope ------------------------------------------------------------
 
 
-class Line(NamedTuple):
-    """A line of the table that got a wrong response."""
-    why: str
-    line: bytes
-    expected: str
-    got: str
-    stderr: tuple[str, ...] = ()  # its last lines, if the process has ended
-
-
 class Envelope:
-    """Plays the lines of ENVELOPE, each followed by a valid request."""
+    """Plays the lines of ENVELOPE, up to the first one with a wrong response."""
 
     def __init__(self, command: list[str], waits: Waits) -> None:
         self.command = command
         self.waits = waits
         self.right = 0
-        self.silent = 0  # lines without a response
-        self.in_order = 0  # responses that came before that to a later request
         self.why = ""  # why the server does not respond at all
         self.stderr: tuple[str, ...] = ()  # of a server that does not respond
-        self.wrong: list[Line] = []
-        self.details: list[Line] = []
+        self.wrong: list[tuple[str, Verdict]] = []
+        self.details: list[tuple[str, Verdict]] = []
         self.end: Any = None
 
     def run(self) -> None:
         for why, line, reply in sorted(ENVELOPE, key=place_of):
             if self.end is None:
                 self.connect()
-            fault = None if self.why else self.fault(why, line, reply)
-            if self.why or self.silent == MOST_SILENT:
+            if self.why or self.wrong:
                 break
-            if fault is None:
+            talk = Talk(rule_about(why, line, reply), self.end,
+                        {"any": "no/such", "revisions": ()})
+            try:
+                talk.run()
                 self.right += 1
-                continue
-            one = Line(why, line, *fault, self.end.crash())
-            kind = self.details if why.startswith(DETAILS) else self.wrong
-            kind.append(one)
-            if self.end.ended:
+            except Broken as error:
+                kind = self.details if why.startswith(DETAILS) else self.wrong
+                broken = Broken(expectation(reply), error.got)
+                kind.append((why, Verdict("FAIL", None, tuple(talk.said), broken,
+                                          self.end.crash())))
                 self.close()
         self.close()
 
@@ -212,71 +176,42 @@ class Envelope:
     def connect(self) -> None:
         """Start the server, and open a session if it already knows how."""
         self.end = Connection(self.command, "2025-11-25", self.waits, 0.0, "no/such")
-        self.end.give(json.dumps({"jsonrpc": "2.0", "id": "judge",
-                                  "method": "initialize",
-                                  "params": hello("2025-11-25")}).encode())
-        responses = self.responses(True)
-        if any("result" in one for one in responses if type(one) is dict):
-            self.end.give(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-        texts = [one for one in responses if type(one) is str]
-        if self.end.ended and texts and texts == responses:
-            self.why = f"{WRONG_COMMAND} {texts[0][:200]}"
-        elif self.end.fresh:
-            self.why = f"Two requests got no response: {self.end.ended}."
-            if answers_at_end(self.end):
-                self.why = UNFLUSHED
+        talk = Talk(Transcript("The handshake", "", (), ("raw",), (), []), self.end, {})
+        try:
+            if "result" in talk.ask("initialize", hello("2025-11-25")):
+                talk.give('{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        except Broken:
+            texts = self.end.texts()
+            if self.end.ended and texts and len(texts) == self.end.checker.judged:
+                self.why = f"{WRONG_COMMAND} {texts[0][:200]}"
+            elif self.end.fresh:
+                self.why = f"Two requests got no response: {self.end.ended}."
+                if answers_at_end(self.end):
+                    self.why = UNFLUSHED
             self.stderr = self.end.crash()
 
-    def responses(self, expects: bool) -> list[Any]:
-        """Return all messages that come before the response to a further request.
 
-        Responses may come in any order, so that an expected one may come a bit later.
-        """
-        name = self.end.ask_barrier()
-        found: list[Any] = []
-        over = False  # the further request was answered
-        while not over or expects and not found:
-            seconds = self.end.waits.answer
-            if over:
-                seconds = GRACE / 8 if self.in_order > IN_ORDER else GRACE
-            if self.end.fresh:
-                seconds = self.end.waits.first
-            line = self.end.next(self.end.scaled(seconds))
-            if line is None or line == OVER:
-                if not over:
-                    why = "the next request gets no response"
-                    self.end.ended = self.end.ended or why
-                return found
-            message = parsed(line)
-            if type(message) is dict and message.get("id") == name:
-                over = True
-                self.in_order += bool(found)
-            elif message is not None:
-                found.append(message)
-                if over:
-                    self.in_order = 0
-            elif line.strip():
-                found.append(line.decode("utf-8", "replace"))
-        return found
+def rule_about(why: str, line: bytes, reply: Any) -> Transcript:
+    """Make a rule of a row of ENVELOPE."""
+    BYTES[why] = line
+    steps = [(">", f"<{why}>")]
+    if reply:
+        rid, code = reply
+        right = [(json.dumps(rid), code)]
+        if why[:30] in ALSO:
+            right.append(("null", ALSO[why[:30]]))
+        if code == -32600:  # some libraries take params of a wrong type for invalid ones
+            right.append((json.dumps(rid), -32602))
+        steps += [("<", PATTERN), ("=", f"(json.dumps(last.get('id')), code) in {right}")]
+    return Transcript(why, "MUST", (), ("raw",), (), steps)
 
-    def fault(self, why: str, line: bytes, reply: Any) -> tuple[str, str] | None:
-        """Return what was expected for a line and what came, or None if it is right."""
-        self.end.give(line)
-        responses = self.responses(reply is not None)
-        expected = "no response"
-        if reply:
-            rid = f"the id {shown(reply[0], 60)}"
-            if reply[0] is None:
-                rid = "no id, or null"
-            expected = f"the error {reply[1]} with {rid}"
-        if self.end.ended:
-            self.silent += self.end.child.poll() is None
-            return f"{expected}, and that the server goes on", self.end.ended
-        also = (None, ALSO.get(why[:30]))
-        if right(responses, reply) or right(responses, also):
-            return None
-        got = ", ".join(json.dumps(one, ensure_ascii=False) for one in responses)
-        return expected, got or "no response"
+
+def expectation(reply: Any) -> str:
+    if not reply:
+        return "no response, and that the server goes on"
+    rid, code = reply
+    name = "no id, or null" if rid is None else f"the id {shown(rid, 60)}"
+    return f"the error {code} with {name}, and that the server goes on"
 
 
 def place_of(row: Any) -> tuple[int, int]:
@@ -288,20 +223,6 @@ def place_of(row: Any) -> tuple[int, int]:
     return (2 if why.startswith(DETAILS) else 1), 0
 
 
-def right(responses: list[Any], reply: Any) -> bool:
-    """Compare the responses to a line with the reply of the table."""
-    if reply is None:
-        return not responses
-    if len(responses) != 1 or type(responses[0]) is not dict:
-        return False
-    rid, code = reply
-    error = responses[0].get("error")
-    if type(error) is not dict or json.dumps(responses[0].get("id")) != json.dumps(rid):
-        return False
-    # some libraries take params of a wrong type for invalid params
-    return error.get("code") == code or (code, error.get("code")) == (-32600, -32602)
-
-
 # --- The report -----------------------------------------------------------------------
 
 
@@ -310,35 +231,31 @@ def stage_one(command: list[str], stage: int, verbose: bool, waits: Waits = Wait
     """Play the envelope. Return the exit status and the lines of the report."""
     play = Envelope(command, waits)
     play.run()
+    before = ", up to this one:" if play.wrong else "."
     lines = [f"Step 1, messages: {play.right} of {len(ENVELOPE)} lines get the right "
-             "response."]
+             f"response{before}"]
     if play.why:
         lines += [*wrapped(escape(play.why)), *stderr_lines(play.stderr)]
-    elif play.silent == MOST_SILENT:
-        lines.append(f"The others were not played: {MOST_SILENT} lines got no response.")
-    if play.wrong:
-        lines += wrong_line(play.wrong[0])
+    for why, verdict in play.wrong:
+        lines += wrong_line(why, verdict)
     if play.why or play.wrong:
         return 1, lines + to_build(1)
     if play.details:
         text = counted(len(play.details), "line differs in a detail",
                        "lines differ in details")
         lines += wrapped(f"{text} that need a thorough parser. --verbose shows them.")
-    for one in play.details if verbose else ():
-        lines += wrong_line(one)
+    for why, verdict in play.details if verbose else ():
+        lines += wrong_line(why, verdict)
     if stage == 1:
         lines += finished(1)
     return 0, lines
 
 
-def wrong_line(one: Line) -> Iterator[str]:
+def wrong_line(why: str, verdict: Verdict) -> Iterator[str]:
     yield ""
-    yield from wrapped(f"{escape(one.why[:60])}", "FAIL  ", " " * 6)
-    said = (f"> {one.line[:3000].decode('utf-8', 'backslashreplace')}",)
-    yield from conversation(said, Broken(one.expected, one.got))
-    yield from labelled("Expected", escape(one.expected))
-    yield from labelled("Got", escape(one.got[:300]))
-    yield from stderr_lines(one.stderr)
+    yield from wrapped(f"{escape(why[:60])}", "FAIL  ", " " * 6)
+    yield from what_broke(verdict)
+    yield from stderr_lines(verdict.stderr)
 
 
 def to_build(step: int) -> list[str]:

@@ -27,7 +27,7 @@ sys.path[:0] = [ROOT, os.path.dirname(os.path.abspath(__file__))]
 import common  # noqa: E402
 from line_checker import MODERN_ERA, LineChecker  # noqa: E402
 from mcp_ref import Client  # noqa: E402
-from test_mcp_ref import (Play, Transcript, caret, difference,  # noqa: E402
+from test_mcp_ref import (Play, Transcript, difference,  # noqa: E402
                           fixture_server, hello, modern_meta)
 
 SILENCE = 0.3  # seconds after which the judge asks whether the server is still there
@@ -96,14 +96,27 @@ class Waits(NamedTuple):
 
 
 class Broken(Exception):
-    """A rule does not hold. It says what was expected, what came, and where."""
+    """A rule does not hold. It says what was expected, and what came."""
 
-    def __init__(self, expected: str, got: str, line: str = "", at: int = -1) -> None:
+    def __init__(self, expected: str, got: str) -> None:
         super().__init__(f"expected {expected}, got {got}")
         self.expected = expected
         self.got = got
-        self.line = line
-        self.at = at  # the position of the fault in the line
+
+
+class Lack(NamedTuple):
+    """Why a rule cannot be judged."""
+    kind: str  # "capability", "feature", "call" or "tool"
+    what: str
+
+
+class Verdict(NamedTuple):
+    """The outcome of a rule in one revision."""
+    outcome: str  # one of RANK
+    lack: Lack | None = None
+    said: tuple[str, ...] = ()  # the conversation up to the fault
+    broken: Broken | None = None
+    stderr: tuple[str, ...] = ()  # its last lines, if the process has ended
 
 
 class Connection:
@@ -329,6 +342,12 @@ class Connection:
         """Check the lines that have arrived and were not taken."""
         while self.next(0) not in (None, OVER):
             pass
+
+    def texts(self) -> list[str]:
+        """Return the lines so far that are not a message."""
+        return [finding.line.decode("utf-8", "replace").rstrip()
+                for finding in self.checker.findings
+                if type(parsed(finding.line)) is not dict]
 
     # The end
 
@@ -614,22 +633,18 @@ def integers(value: Any, depth: int) -> Any:
 
 def explained(want: Any, got: Any, path: list[Any], names: dict[str, Any]) -> Broken:
     """Say in words how a message differs from the one that was expected."""
-    line = json.dumps(got, ensure_ascii=False)
     if type(got) is dict and type(want) is dict:
         for member in ("error", "result"):
             if member in got and member not in want:
                 said = f"the {member} {shown(got[member], 120)}"
-                return Broken(wish(want), said, line)
+                return Broken(wish(want), said)
     where = ".".join(map(str, path)) or "the line"
-    mark = caret(got, path)
-    at = len(mark) - len(mark.lstrip())
     wanted = at_path(want, path, names)
     found = at_path(got, path, {})
     if wanted is MISSING:
-        return Broken(f"no member {where}", shown(found, 60), line, at)
-    if found is MISSING:
-        return Broken(f"{where}: {named(wanted, names)}", "no such member", line)
-    return Broken(f"{where}: {named(wanted, names)}", shown(found, 60), line, at)
+        return Broken(f"no member {where}", shown(found, 60))
+    text = "no such member" if found is MISSING else shown(found, 60)
+    return Broken(f"{where}: {named(wanted, names)}", text)
 
 
 def wish(want: Any) -> str:
