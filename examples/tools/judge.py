@@ -755,13 +755,12 @@ def judge_all(found: argparse.Namespace) -> int:
                   found.only)
     judge.run()
     rows = rows_of(judge)
-    everything = [row for some in rows.values() for row in some]
     first = found.baseline and not os.path.exists(found.baseline)
     if first:
-        write_baseline(found.baseline, everything)
+        write_baseline(found.baseline, rows)
     if found.baseline:
-        read_baseline(found.baseline, everything)
-    status = status_of(judge, everything, not found.only)
+        read_baseline(found.baseline, rows)
+    status = status_of(judge, rows, not found.only)
     if status == 2:
         print(not_judged(judge))
     text = "\n".join(report(judge, rows, found.verbose))
@@ -800,10 +799,7 @@ def judge_stage(found: argparse.Namespace) -> int:
     rules = [rule for rule in read_rules() if step_of(rule) <= stage]
     judge = Judge(found.command, rules, revisions, found.calls, found.call_all)
     judge.run()
-    rows = []
-    for some in rows_of(judge).values():
-        rows += some
-    status, lines = stage_report(rows, stage, judge)
+    status, lines = stage_report(rows_of(judge), stage, judge)
     print("\n".join(lines))
     return status
 

@@ -24,7 +24,7 @@ from test_mcp_ref import META, MODERN  # noqa: E402
 WIDTH = 80
 MOST_SAID = 6  # lines of a conversation
 MOST_SHOWN = 800  # characters of a message
-MOST_FOLDED = 8  # titles under a fault with the same reason; --verbose shows all
+MOST_FOLDED = 8  # titles under a fault with the same reason
 SITE = "https://modelcontextprotocol.io/specification/"
 HARM = {  # heading -> areas of requirements; the areas that most hosts use come first
     "Standard input and output": ("stdio",),
@@ -76,6 +76,11 @@ class Row:
         self.known = False  # a baseline has this fault
 
     @property
+    def heading(self) -> str:
+        return next((heading for heading, areas in HARM.items()
+                     if self.rule.subject in areas), "Other")
+
+    @property
     def word(self) -> str:
         if self.outcome == "FAIL":
             return WORDS[self.rule.level]
@@ -117,24 +122,14 @@ class Row:
         return re.sub(r"\d+", "0", f"{broken.expected} {broken.got}")
 
 
-class Fault:
-    """A broken rule, and others that fail for the same reason."""
-
-    def __init__(self, row: Row) -> None:
-        self.row = row
-        self.others: list[Row] = []
-
-
-def rows_of(judge: Any) -> dict[str, list[Row]]:
-    """Return the rows under each heading, in the order of harm."""
-    found: dict[str, list[Row]] = {heading: [] for heading in HARM}
-    for row in merged([Row(*one) for one in judge.verdicts.values()]):
-        found[heading_of(row.rule)].append(row)
+def rows_of(judge: Any) -> list[Row]:
+    """Return the rows of the report, in the order of harm."""
+    rows = merged([Row(*one) for one in judge.verdicts.values()])
+    headings = list(HARM)
     place = {rule.title: index for index, rule in enumerate(judge.rules)}
-    for rows in found.values():
-        rows.sort(key=lambda row: (ORDER.index(row.word),
-                                   place.get(row.rule.title, len(place))))
-    return found
+    return sorted(rows, key=lambda row: (
+        headings.index(row.heading), ORDER.index(row.word),
+        place.get(row.rule.title, len(place)), row.rule.title))
 
 
 def merged(rows: list[Row]) -> Iterator[Row]:
@@ -146,27 +141,15 @@ def merged(rows: list[Row]) -> Iterator[Row]:
             yield row
 
 
-def heading_of(rule: Any) -> str:
-    for heading, areas in HARM.items():
-        if rule.subject in areas:
-            return heading
-    return "Other"
-
-
-def faults_of(rows: dict[str, list[Row]]) -> list[Fault]:
-    """Return the faults in the order of harm. Fold those with the same reason."""
-    bad = [row for some in rows.values() for row in some if row.bad]
+def faults_of(rows: list[Row]) -> list[list[Row]]:
+    """Return the faults in the order of harm. Those with the same reason are one."""
     # The line checker is the most precise about envelopes, so its faults come first.
-    bad.sort(key=lambda row: (row.malformed, ORDER.index(row.word),
-                              row.rule.transcript is not None or
-                              row.rule.subject not in ("stdio", "base")))
-    found: dict[Any, Fault] = {}
+    bad = sorted((row for row in rows if row.bad), key=lambda row: (
+        row.malformed, ORDER.index(row.word),
+        row.rule.transcript is not None or row.rule.subject not in ("stdio", "base")))
+    found: dict[Any, list[Row]] = {}
     for row in bad:
-        key = row.malformed, row.known, row.reason()
-        if key in found:
-            found[key].others.append(row)
-        else:
-            found[key] = Fault(row)
+        found.setdefault((row.malformed, row.known, row.reason()), []).append(row)
     return list(found.values())
 
 
@@ -186,29 +169,27 @@ def status_of(judge: Any, rows: list[Row], whole: bool) -> int:
 # --- The lines ------------------------------------------------------------------------
 
 
-def report(judge: Any, rows: dict[str, list[Row]], verbose: bool) -> Iterator[str]:
+def report(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
     """Yield the lines of the report."""
     yield from opening(judge)
     yield ""
-    faults = faults_of(rows)
-    new = [fault for fault in faults if not fault.row.known]
+    new = [fault for fault in faults_of(rows) if not fault[0].known]
     for fault in new:
-        if not fault.row.malformed:
-            yield from fault_lines(fault, verbose)
-    last = [fault for fault in new if fault.row.malformed]
+        if not fault[0].malformed:
+            yield from fault_lines(fault)
+    last = [fault for fault in new if fault[0].malformed]
     if last:
         yield from wrapped("Input that no host sends. These rules belong to the "
                            "library below.")
         yield ""
     for fault in last:
-        yield from fault_lines(fault, verbose)
+        yield from fault_lines(fault)
     yield from counts(rows, verbose)
-    everything = [row for some in rows.values() for row in some]
-    yield from tasks(judge, everything, verbose)
+    yield from tasks(judge, rows, verbose)
     yield ""
-    if any(row.bad for row in everything):
+    if any(row.bad for row in rows):
         yield f"The pages are below {SITE}"
-    yield from summary(judge, everything)
+    yield from summary(judge, rows)
 
 
 def info_of(judge: Any) -> Any:
@@ -254,17 +235,18 @@ def unknown_calls(judge: Any) -> Iterator[str]:
             yield from wrapped(f"The server has no tool {name!r}, which --call allows.")
 
 
-def fault_lines(fault: Fault, verbose: bool) -> Iterator[str]:
-    yield from failure(fault.row)
-    count = len(fault.others)
-    if not count:
+def fault_lines(rows: list[Row]) -> Iterator[str]:
+    """Show the first of the rules that fail for the same reason, and name the others."""
+    yield from failure(rows[0])
+    others = rows[1:]
+    if not others:
         return
-    tell = count <= MOST_FOLDED or verbose
-    end = ":" if tell else "; --verbose shows them."
-    text = counted(count, "more rule fails", "more rules fail")
-    yield f"      {text} for the same reason{end}"
-    for row in fault.others if tell else ():
+    text = counted(len(others), "more rule fails", "more rules fail")
+    yield f"      {text} for the same reason:"
+    for row in others[:MOST_FOLDED]:
         yield from wrapped(f"{row.rule.title}. [{row.rule.level}]", "      - ", " " * 8)
+    if len(others) > MOST_FOLDED:
+        yield "      - ..."
     yield ""
 
 
@@ -303,9 +285,10 @@ def stderr_lines(lines: tuple[str, ...]) -> Iterator[str]:
         yield from folded(escape(line))
 
 
-def counts(rows: dict[str, list[Row]], verbose: bool) -> Iterator[str]:
+def counts(rows: list[Row], verbose: bool) -> Iterator[str]:
     """Yield how many rules hold under each heading."""
-    for heading, some in rows.items():
+    for heading in HARM:
+        some = [row for row in rows if row.heading == heading]
         good = sum(row.outcome == "ok" for row in some)
         bad = sum(row.outcome == "FAIL" for row in some)
         known = sum(row.known for row in some)

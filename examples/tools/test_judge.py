@@ -16,7 +16,6 @@ from typing import Any, Callable, List, Tuple
 
 import judge
 from faulty_server import FAULTS
-from judge_report import heading_of
 from test_mcp_ref import (DEADLINE, ENVELOPE, HERE, PROCESS_ENV, PROCESS_FIXTURE,
                           PYTHON)
 
@@ -77,7 +76,7 @@ def judged(command: List[str], *revisions: str, rules: Any = RULES, calls: Any =
     """Judge a server. Return the judge, and the rows of its report."""
     one = judge.Judge(command, rules, revisions or ("2025-11-25",), calls, **options)
     one.run()
-    return one, [row for rows in judge.rows_of(one).values() for row in rows]
+    return one, judge.rows_of(one)
 
 
 def run(arguments: List[str]) -> Tuple[int, str]:
@@ -312,14 +311,14 @@ class TestReport(JudgeCase):
     def report(self, fault: str, only: str = "") -> Tuple[str, List[Any]]:
         """Judge a fault. Return the report, and the rows of broken rules."""
         one, rows = judged([*SERVER, fault], only=only)
-        out = "\n".join(judge.report(one, judge.rows_of(one), False))
+        out = "\n".join(judge.report(one, rows, False))
         return out, [row for row in rows if row.outcome == "FAIL"]
 
     def test_a_fault_of_the_envelope_does_not_break_every_rule(self) -> None:
         """The other rules are played as if the envelope was right."""
         for fault in ("error-null", "no-jsonrpc", "string-id"):
             _, broken = self.report(fault)
-            subjects = {heading_of(row.rule) for row in broken}
+            subjects = {row.heading for row in broken}
             self.assertLessEqual(subjects, ENVELOPES, fault)
             self.assertTrue(broken)
 
