@@ -108,6 +108,12 @@ class Rule(NamedTuple):
     def subject(self) -> str:
         return self.slugs[0].split(".")[0] if self.slugs else ""
 
+    @property
+    def text(self) -> str:
+        """Return the lines of its transcript."""
+        steps = self.transcript.steps if self.transcript else ()
+        return "\n".join(text for _, text in steps)
+
 
 def read_rules() -> list[Rule]:
     """Read judge_rules.txt, and the transcripts of the suite with special tools."""
@@ -121,21 +127,21 @@ def read_rules() -> list[Rule]:
         text = re.sub(r"  NOTE\b", "  OURS", text)
         rules.append(rule_of(transcripts(text)[0], client[1] if client else ""))
     titles = {rule.title for rule in rules}
-    for one in TRANSCRIPTS:
-        if one.title not in titles and is_for_others(one):
-            rules.append(rule_of(one, "")._replace(suite=True))
-    return rules
+    suite = [rule_of(one, "")._replace(suite=True) for one in TRANSCRIPTS
+             if one.title not in titles]
+    return [*rules, *filter(is_for_others, suite)]
 
 
-def is_for_others(transcript: Transcript) -> bool:
+def is_for_others(rule: Rule) -> bool:
     """Tell whether a transcript of the suite can judge a server with special tools."""
-    text = "\n".join(text for _, text in transcript.steps)
-    if not {*SPECIAL} & {*re.findall(r'"name":"(\w+)"', text)}:
+    transcript = rule.transcript
+    assert transcript
+    if not SPECIAL & {*re.findall(r'"name":"(\w+)"', rule.text)}:
         return False
-    if "tools.structured.absent-early" in transcript.slugs:
+    if "tools.structured.absent-early" in rule.slugs:
         return False  # further members are allowed; the line checker has a note on them
     code = any(mark == "!" for mark, _ in transcript.steps)
-    return transcript.server == "fixture" and transcript.level != "OURS" and not code
+    return transcript.server == "fixture" and rule.level != "NOTE" and not code
 
 
 def rule_of(transcript: Transcript, client: str) -> Rule:
@@ -512,8 +518,8 @@ class Judge:
         """Return why a rule cannot be judged in a revision, or None if it can."""
         transcript = rule.transcript
         assert transcript
-        text = "\n".join(text for mark, text in transcript.steps)
-        for need in needed_capabilities(transcript, facts.revision):
+        text = rule.text
+        for need in needed_capabilities(rule, facts.revision):
             if not facts.has(need):
                 return Lack("capability", need)
         conditions = {
@@ -546,7 +552,7 @@ class Judge:
             return True
         if "raw" in transcript.words and revision not in MODERN_ERA:
             return True
-        return any('"requestId":true' in text for _, text in transcript.steps)
+        return '"requestId":true' in rule.text
 
     # Judging
 
@@ -667,15 +673,13 @@ class Judge:
             self.note(rule, end.revision, verdict)
 
 
-def needed_capabilities(transcript: Transcript, revision: str) -> list[str]:
+def needed_capabilities(rule: Rule, revision: str) -> list[str]:
     """Return the capabilities that a transcript needs."""
-    needs = []
-    for mark, text in transcript.steps:
-        for method in re.findall(r'"method":"([^"]+)"', text):
-            gone = revision in MODERN_ERA and method in NEWEST_MODERN.missing_methods
-            if method in NEEDS and not gone:
-                needs.append(NEEDS[method])
-    return needs
+    known = {*NEEDS}
+    if revision in MODERN_ERA:
+        known -= {*NEWEST_MODERN.missing_methods}
+    methods = re.findall(r'"method":"([^"]+)"', rule.text)
+    return [NEEDS[method] for method in methods if method in known]
 
 
 def changed(value: Any) -> Any:
@@ -692,15 +696,10 @@ def changed(value: Any) -> Any:
 def asked_before(finding: Finding, end: Connection) -> list[str]:
     """Return the request that a line answers, for the report."""
     answer = parsed(finding.line)
-    if type(answer) is not dict:
+    if type(answer) is not dict or answer.get("id") is None:
         return []
-    for line in reversed(end.sent):
-        message = parsed(line)
-        if type(message) is not dict or "id" not in message:
-            continue
-        if message["id"] == answer.get("id"):
-            return [f"> {line.decode('utf-8', 'replace')}"]
-    return []
+    line = end.requests.get(str(answer["id"]))
+    return [f"> {line.decode('utf-8', 'replace')}"] if line else []
 
 
 # --- The command line -----------------------------------------------------------------
@@ -755,35 +754,31 @@ def judge_all(found: argparse.Namespace) -> int:
                   found.only)
     judge.run()
     rows = rows_of(judge)
-    first = found.baseline and not os.path.exists(found.baseline)
-    if first:
-        write_baseline(found.baseline, rows)
-    if found.baseline:
-        read_baseline(found.baseline, rows)
+    is_first = found.baseline and compare(found.baseline, rows)
     status = status_of(judge, rows, not found.only)
-    if status == 2:
-        print(not_judged(judge))
+    if status == 2 and judge.spoken:
+        print("Fewer than half of the MUST rules could be judged.")
+    elif status == 2:
+        print("The server cannot be judged.")
     text = "\n".join(report(judge, rows, found.verbose))
     print(text.replace("\n\n\n", "\n\n"))
-    if first:
+    if is_first:
         print(f"These faults were written to {found.baseline}.")
     return status
 
 
-def write_baseline(path: str, rows: list[Any]) -> None:
-    """Write the titles of the rules that are broken."""
-    titles = sorted(row.rule.title for row in rows if row.outcome == "FAIL")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({"format": 1, "broken": titles}, file, indent=2)
-        file.write("\n")
-
-
-def read_baseline(path: str, rows: list[Any]) -> None:
-    """Mark the faults that are known."""
+def compare(path: str, rows: list[Any]) -> bool:
+    """Mark the faults that a baseline has. Return whether it was written now."""
+    is_first = not os.path.exists(path)
+    if is_first:
+        titles = sorted(row.rule.title for row in rows if row.outcome == "FAIL")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"format": 1, "broken": titles}, file, indent=2)
     with open(path, encoding="utf-8") as file:
         titles = json.load(file)["broken"]
     for row in rows:
         row.known = row.outcome == "FAIL" and row.rule.title in titles
+    return is_first
 
 
 def judge_stage(found: argparse.Namespace) -> int:
@@ -802,12 +797,6 @@ def judge_stage(found: argparse.Namespace) -> int:
     status, lines = stage_report(rows_of(judge), stage, judge)
     print("\n".join(lines))
     return status
-
-
-def not_judged(judge: Judge) -> str:
-    if not judge.spoken:
-        return "The server cannot be judged."
-    return "Fewer than half of the MUST rules could be judged."
 
 
 if __name__ == "__main__":

@@ -256,7 +256,7 @@ def failure(row: Row) -> Iterator[str]:
     yield from wrapped(f"{rule.title}.", f"{row.word:6}", " " * 6)
     level = LEVELS.get(rule.level, rule.level)
     yield from wrapped(f"{level}; {' '.join(row.revisions)}", " " * 6)
-    for page in list(pages_of(rule, row.revisions[-1]))[:1]:
+    for page in page_about(rule, row.revisions[-1]):
         yield " " * 6 + page.replace(SITE, "page ")
     if row.outcome == "late":
         yield "      The time was over before this rule could be judged."
@@ -305,15 +305,13 @@ def counts(rows: list[Row], verbose: bool) -> Iterator[str]:
                 yield from quiet(row)
 
 
-def pages_of(rule: Any, revision: str) -> Iterator[str]:
-    """Yield the pages of the specification, that of the revision first."""
+def page_about(rule: Any, revision: str) -> Iterator[str]:
+    """Yield the address of a page of the specification, that of the revision if any."""
     for slug in rule.slugs:
-        if slug not in requirements():
-            continue
-        pages = requirements()[slug].page.split("; ")
-        pages.sort(key=lambda page: revision not in page)
-        for page in pages:
-            yield address_of(page, revision)
+        if slug in requirements():
+            pages = requirements()[slug].page.split("; ")
+            yield address_of(max(pages, key=lambda page: revision in page), revision)
+            return
 
 
 def address_of(page: str, revision: str) -> str:

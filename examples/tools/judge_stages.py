@@ -117,20 +117,14 @@ def step_of(rule: Any) -> int:
     for slug in rule.slugs[:1]:
         step = STEPS_OF.get(slug, step)
     if rule.transcript:
-        text = text_of(rule)
-        names = {*re.findall(r'"name":"(\w+)"', text)}
-        if '"$tool"' in text or names:
+        names = {*re.findall(r'"name":"(\w+)"', rule.text)}
+        if '"$tool"' in rule.text or names:
             step = max(step, 3)
         step = 5 if names & BESIDE and step < 5 else step
         step = 6 if names & ASKING else step
         if rule.transcript.revisions == (MODERN,):
             step = LAST
     return step
-
-
-def text_of(rule: Any) -> str:
-    """Return the lines of a rule's transcript."""
-    return "\n".join(text for _, text in rule.transcript.steps)
 
 
 # --- Stage 1: the envelope ------------------------------------------------------------
@@ -314,8 +308,8 @@ def count_of(step: int, rows: list[Any], judge: Any) -> str:
 
 def met(demand: Demand, rows: list[Any]) -> bool:
     """Tell whether a rule of a step holds whose messages have the pattern."""
-    return any(row.outcome == "ok" and row.rule.transcript and
-               re.search(demand.pattern, text_of(row.rule)) for row in rows)
+    return any(row.outcome == "ok" and re.search(demand.pattern, row.rule.text)
+               for row in rows)
 
 
 def missing(demand: Demand, judge: Any) -> Iterator[str]:

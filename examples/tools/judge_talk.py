@@ -141,6 +141,7 @@ class Connection:
         self.errors: collections.deque[str] = collections.deque(maxlen=5)  # of stderr
         self.sent: list[bytes] = []
         self.sent_ids: dict[str, Any] = {}  # the text of an id -> the id
+        self.requests: dict[str, bytes] = {}  # the text of an id -> the line
         self.tolerant = False  # mend the envelopes; the checker reports their faults
         self.ids: Any = None  # makes ids unique if several rules share the connection
         self.opening: Any = {}  # the result of initialize, once there is one
@@ -156,9 +157,6 @@ class Connection:
     def names(self) -> dict[str, Any]:
         """Return further variables for a transcript, as Play expects."""
         return {}
-
-    def closed(self) -> bool:
-        return False
 
     def scaled(self, seconds: float) -> float:
         """Return a limit that grows with the load of the machine.
@@ -184,6 +182,7 @@ class Connection:
             self.checker.heard(message)
             if type(message) is dict and "method" in message:
                 self.sent_ids[str(message.get("id"))] = message.get("id")
+                self.requests[str(message.get("id"))] = whole
         self.sent.append(line)
         self.writer.submit(self.write, line + b"\n")
 
