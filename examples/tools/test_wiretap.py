@@ -703,7 +703,7 @@ The last lines of stderr
         self.assertRegex(page, r"<title>m 2, 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d - wiretap</title>")
         self.assertEqual((122, 1), (page.count('class="session"'), page.count("session\" open")))
         fault = "no response to tools/call a 2: given up after 2.0 s"
-        self.assertIn(f'<a href="#s120-5">{fault}</a><span>shows as a call hangs', page)
+        self.assertIn(f'<a href="#s120-5">{fault}</a><span>cause   the tool is slow', page)
         self.assertRegex(page, 'class="[^"]* faults" id="s120-5"')
         self.assertIn("<i>10.0 ms, with the start of the server</i>", page)
 

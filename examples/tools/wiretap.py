@@ -188,113 +188,95 @@ def complain(message: str) -> None:
             print(f"wiretap: {message}", file=sys.stderr, flush=True)
 
 
-# --- Symptoms: what a fault means, and what to do about it ----------------------------
+# --- Symptoms: where a fault comes from, and what to do about it -----------------------
 
 
 class Symptom(NamedTuple):
     """A kind of faults. A fault belongs to the first row that has some of its words."""
 
     words: str  # words that occur in faults, divided by "|"
-    shows_as: str  # in a host
     cause: str
     remedy: str
 
     def explanation(self) -> Iterator[str]:
         """Yield the lines that explain these faults."""
-        yield f"shows as {self.shows_as}"
-        yield f"cause    {self.cause}"
-        yield f"remedy   {self.remedy}"
+        yield f"cause   {self.cause}"
+        yield f"remedy  {self.remedy}"
 
 
 SYMPTOMS = (
-    Symptom("not UTF-8|UTF-16", "text is garbled, often on Windows",
-            "stdin or stdout uses a code page or UTF-16",
+    Symptom("not UTF-8|UTF-16", "stdin or stdout uses a code page or UTF-16",
             "read and write bytes, and encode them as UTF-8"),
     Symptom("Content-Length|several lines",
-            '"Unexpected token", or no response at all',
             "one side sends headers, or JSON with line breaks",
             "send each message on one line, without headers"),
-    Symptom("output on stdout that", '"Unexpected token", "invalid JSON"',
-            "the server prints to stdout",
+    Symptom("output on stdout that", "the server prints to stdout",
             "print to stderr; only messages may go to stdout"),
     Symptom("input that is not|does not end with a newline|byte order mark",
-            '"Parse error" (-32700)', "one side does not send lines of JSON",
+            "one side does not send lines of JSON",
             "send UTF-8 without a byte order mark, and a newline after each message"),
-    Symptom("legacy server, not a fault", '"Method not found" at start-up',
+    Symptom("legacy server, not a fault",
             "a modern client asks a legacy server for server/discover",
             "nothing needs to be done; the client sends initialize next"),
-    Symptom("no response to server/discover", "the host connects after some seconds",
+    Symptom("no response to server/discover",
             "the server ignores methods that it does not know",
             "answer unknown methods with the error -32601"),
-    Symptom("id changed:", "a call never ends, although the server has answered it",
+    Symptom("id changed:",
             "one side turns numbers into strings, or strings into numbers",
             "send each id back with the type that it has in the request"),
-    Symptom("given up after", 'a call hangs, "Request timed out"',
+    Symptom("given up after",
             "the tool is slow or stuck, or the server has lost the request",
-            "see what came after the call, and read stderr; report progress, or raise "
-            "the timeout"),
-    Symptom("no response to", "the last responses are missing",
-            "one side ended before it had answered all requests",
+            "see what came after the call, and read stderr; report progress, or "
+            "raise the timeout"),
+    Symptom("no response to", "one side ended before it had answered all requests",
             "answer all requests that have arrived before you exit"),
-    Symptom("after the request was given up", "a cancelled call goes on",
-            "the tool ignores the cancellation, or the server reads no messages while a "
-            "tool runs",
-            "check for cancellation in long work, and run tools on other threads than "
-            "the one that reads"),
-    Symptom("never retried", "a tool asks for input, and the call ends there",
-            "the client gave up, or cannot ask its user",
+    Symptom("after the request was given up",
+            "the tool ignores the cancellation, or the server reads no messages "
+            "while a tool runs",
+            "check for cancellation in long work, and run tools on other threads "
+            "than the one that reads"),
+    Symptom("never retried", "the client gave up, or cannot ask its user",
             "send the call again, with inputResponses and requestState"),
-    Symptom("was not started", '"spawn ENOENT", "command not found"',
-            "the host cannot execute the command",
+    Symptom("was not started", "the host cannot execute the command",
             "use absolute paths, because a host has its own PATH and folder"),
-    Symptom("before its input ended", '"Connection closed", soon after the start',
+    Symptom("before its input ended",
             "the server failed, its command is wrong, or it does not call run()",
             "read its stderr, or run its command in a terminal"),
-    Symptom("after its input ended", "server processes stay behind",
-            "the server ignores the end of its input", "exit when stdin ends"),
-    Symptom("is not a string or an integer", '"Invalid request", `id` null or missing',
+    Symptom("after its input ended", "the server ignores the end of its input",
+            "exit when stdin ends"),
+    Symptom("is not a string or an integer",
             "one side uses null, fractions or booleans as ids",
             "use strings or integers"),
     Symptom("came before notifications/init|handshake cut short",
-            '-32600 "... is not allowed before ..."',
             "one side does not complete the handshake",
             "wait for the response to initialize, then send notifications/initialized"),
-    Symptom("has no _meta", '-32602 "Send initialize first ..."',
-            "the client left out the handshake",
+    Symptom("has no _meta", "the client left out the handshake",
             "send initialize first, or _meta in every request"),
     Symptom("does not support|initialize cannot agree on",
-            '-32022 "Unsupported protocol version"',
             "one side does not know the version that the other side uses",
             "use a version of data.supported or, in initialize, the newest legacy "
             "version"),
     Symptom("capability not declared",
-            '-32021, -32601, "The client does not offer ..."',
             "one side uses a feature that the other side has not declared",
-            "declare the capability, or do without it; Client of mcp_ref declares what "
-            "on_elicit, on_sample and roots serve"),
-    Symptom("has no batches|the batch is empty", "an array is refused",
-            "one side sends batches",
+            "declare the capability, or do without it; Client of mcp_ref declares "
+            "what on_elicit, on_sample and roots serve"),
+    Symptom("has no batches|the batch is empty", "one side sends batches",
             "send one message per line; only 2025-03-26 has batches"),
     Symptom("begin with notifications/|so it gets no response|must not have an id",
-            "`notifications/initialized` has no effect, or a request gets no response",
             "a request is sent as a notification, or the other way round",
             "give every request an id; begin the method of a notification with "
             "notifications/, and send no id"),
-    Symptom("duplicate id", "a response reaches the wrong call",
-            "two requests have the same id", "give each request a new id, for example "
-            "a counter"),
+    Symptom("duplicate id", "two requests have the same id",
+            "give each request a new id, for example a counter"),
     Symptom("a second response|which no request has|which no open request has",
-            '"unknown message ID", "unknown token"',
             "a message belongs to a request that does not exist or is answered",
             "send one response for each request, and no progress after it"),
-    Symptom("an error without an id", '"Parse error", "Invalid request"',
-            "the other side could not read a message",
+    Symptom("an error without an id", "the other side could not read a message",
             "look at the lines just before this one"),
     Symptom("eras mixed|out of order|does not exist in|must not",
-            "one side refuses a message",
             "the message belongs to another era, revision, moment or sender",
             "compare it with the specification of the revision in use"),
-    Symptom("", '"Invalid Request" (-32600)', "a message is not valid JSON-RPC",
+    Symptom("", "a message is not valid JSON-RPC",
             'send objects with "jsonrpc": "2.0", a method or a result, and an id'))
 
 
