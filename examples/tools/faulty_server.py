@@ -1,8 +1,8 @@
 """A server of mcp_ref that breaks one rule, for test_judge.py.
 
-Its tools are `add` and some special tools of the judge. FAULTS says what can be wrong,
-and which rule of the judge has to find it. FaultyServer changes what arrives at the
-server and what leaves it.
+Its tools are `add` and some special tools of the judge. FAULTS says which rule of the
+judge has to find a fault. FaultyServer changes what arrives at the server and what
+leaves it.
 """
 from __future__ import annotations
 
@@ -21,131 +21,103 @@ MODERN = "2026-07-28"
 
 
 class Fault(NamedTuple):
-    """What the server does wrong, and the rule that finds it."""
-    text: str
-    rule: str = ""  # a part of its title, or a slug; "": the server cannot be judged
+    """The rule that finds what the server does wrong."""
+    rule: str  # a part of its title, or a slug
     outcome: str = "FAIL"
     revision: str = "2025-11-25"  # in which it shows
     played: str = ""  # rules that have to be played so that it shows, if it is not `rule`
 
 
 FAULTS = {
-    "zero-id": Fault("the id 0 is never answered", "base.response.same-id"),
-    "empty-id": Fault('the id "" is never answered', "base.response.same-id"),
-    "digits-id": Fault("an id of digits becomes a number", "base.response.same-id"),
-    "string-id": Fault("each id comes back as a string", "base.response.same-id"),
-    "null-id": Fault("a request with the id null is served", "base.id.not-null"),
-    "true-id": Fault("a request with the id true is served", "base.id.not-null"),
-    "true-cancels": Fault("a cancellation of true cancels the request 1",
-                          "cancel.race-tolerated"),
-    "number-ends": Fault("a number ends the server", "base.error.invalid-request"),
-    "bytes-end": Fault("bytes that are not UTF-8 end the server",
-                       "a line that is not UTF-8", "note"),
-    "depth-ends": Fault("deep JSON ends the server", "nested very deeply", "note"),
-    "nan-read": Fault("NaN is read as a number", "A line with NaN", "note"),
-    "nan-written": Fault("NaN is written", "stdio.stdout-only-messages"),
-    "bom": Fault("the output begins with a byte order mark", "base.encoding.utf8"),
-    "cut-character": Fault("a character whose bytes arrive apart is lost",
-                           "whose bytes arrive apart"),
-    "chunks": Fault("what one read() finds is taken for a line", "arrive in one piece"),
-    "short-lines": Fault("a line is cut after 64 KiB", "A line of 100 kB"),
-    "picky": Fault("a byte order mark and long numbers are refused"),
-    "answers-notification": Fault("an unknown notification is answered",
-                                  "base.notification.no-response"),
-    "silent-end": Fault("what arrives right before the end of stdin is not answered",
-                        "before the end of stdin is answered", "note"),
-    "lost-calls": Fault("calls that wait at the end of stdin get no result",
-                        "Calls that arrive before the end of stdin", "note"),
-    "stays": Fault("the process does not end when its stdin ends",
-                   "The process of a legacy server ends", "note"),
-    "banner": Fault("it prints a banner", "stdio.stdout-only-messages"),
-    "print": Fault("a tool prints to stdout", "stdio.stdout-only-messages"),
-    "leaky-shout": Fault("what the tool shout prints reaches stdout",
-                         "stdio.stdout-only-messages", played="stdout"),
-    "late-batch": Fault("batches are served in every revision", "batch.not-sent",
-                        played="batch."),
-    "no-version": Fault("the result of initialize lacks protocolVersion",
-                        "life.server-answers-initialize"),
-    "picky-initialize": Fault("initialize is refused if the client has a title",
-                              "whatever else a client says"),
-    "refuses-revision": Fault("initialize gets an error for any other revision",
-                              "life.version.server-other"),
-    "no-handshake": Fault("tools/list is served before initialize",
-                          "Before the session is open", "note"),
-    "early-requests": Fault("tools/list is served before notifications/initialized",
-                            "Before notifications/initialized, only", "note"),
-    "modern-initialize": Fault("initialize is served with the _meta of a modern request",
-                               "A request initialize with", "note", MODERN),
-    "pure-lax": Fault("there are no legacy sessions, and tools/list needs no _meta",
-                      "A server without legacy sessions", revision=MODERN),
-    "forgets-session": Fault("a modern request ends the legacy session",
-                             "life.operate.version-must"),
-    "early-elicitation": Fault("it asks the user in a revision without elicitation",
-                               "life.operate.version-should", "WARN", "2025-03-26"),
-    "remembers": Fault("it remembers the capabilities of an earlier modern request",
-                       "state.no-prior-context", revision=MODERN),
-    "undeclared-log": Fault("it sends log messages, but does not declare logging",
-                            "log.capability"),
-    "undeclared-change": Fault("it reports a change, but does not declare listChanged",
-                               "life.operate.capabilities-must"),
-    "undeclared-tools": Fault("it lists tools, but does not declare tools",
-                              "tools.capability"),
-    "null-request": Fault("its own request has the id null", "base.request.id-present"),
-    "unasked-request": Fault("it asks a client that offers nothing for roots",
-                             "life.operate.capabilities-must"),
-    "no-ping": Fault("ping is never answered", "ping.answered"),
-    "unknown-ping": Fault("it has no ping", "ping.answered"),
-    "hang": Fault("it hangs when it gets a ping", "ping.answered"),
-    "exits": Fault("it ends when it gets a ping", "ping.answered"),
-    "flood": Fault("it writes without end when it gets a ping", "ping.answered"),
-    "no-listen": Fault("subscriptions/listen is missing", "subs.ack-sent",
-                       revision=MODERN),
-    "twice": Fault("each response comes twice", "base.msg.jsonrpc-conformant"),
-    "loses": Fault("some requests are not answered", "base.msg.jsonrpc-conformant"),
-    "wrong-code": Fault("an unknown method gets the error -32600",
-                        "base.error.method-not-found"),
-    "trace": Fault("an error message holds a stack trace", "base.error.message-short",
-                   "WARN"),
-    "error-null": Fault('a result has "error": null beside it',
-                        "base.response.result-xor-error"),
-    "no-jsonrpc": Fault("jsonrpc is missing", "stdio.stdout-only-messages"),
-    "no-ttl": Fault("lists lack ttlMs", "cache.hints-present", revision=MODERN),
-    "refuses-page": Fault("the second page of a list is refused", "page.operations"),
-    "endless-pages": Fault("each page of a list names the same next one",
-                           "note.page.ends", "note"),
-    "int-schema": Fault("an inputSchema has the type int", "jsonschema.schemas-valid"),
-    "blank-name": Fault("the name of a tool has a blank", "tools.name.charset", "WARN"),
-    "twin-name": Fault("two tools have the same name", "tools.name.unique", "WARN"),
-    "no-content": Fault("a call has no content", "tools.result.content-present"),
-    "bad-output": Fault("structured content does not fit the output schema",
-                        "tools.output.conforms"),
-    "early-structure": Fault("there is structured content before 2025-06-18",
-                             "note.result.early-structure", "note", "2025-03-26"),
-    "old-result-type": Fault("a legacy result has a resultType",
-                             "note.result.modern-members", "note"),
-    "null-arguments": Fault("a call with null as its arguments ends it",
-                            "tools.call.arguments-optional"),
-    "fourth-call": Fault("it hangs from the fourth call on",
-                         "Calls of a tool that arrive together"),
-    "progress-back": Fault("progress goes back", "progress.increasing",
-                           played="progress."),
-    "progress-late": Fault("progress comes after the response",
-                           "progress.active-token-only", played="progress."),
-    "stray-progress": Fault("progress is reported without a token",
-                            "progress.active-token-only", played="progress."),
-    "changed-state": Fault("a requestState is not checked",
-                           "A requestState that matters", revision=MODERN),
-    "needless-state": Fault("a requestState has no effect", "requestState", "note",
-                            MODERN),
-    "foreign-state": Fault("a requestState is not bound to the arguments of its call",
-                           "mrtr.state.replay-binding", "WARN", MODERN),
-    "dead": Fault("it ends at once"),
-    "deaf": Fault("it never reads"),
-    "mute": Fault("it never writes"),
-    "closed": Fault("it closes its stdout"),
-    "endless": Fault("it writes messages without end"),
-    "endless-line": Fault("it writes one line without end")}
-
+    "zero-id": Fault("base.response.same-id"),
+    "empty-id": Fault("base.response.same-id"),
+    "digits-id": Fault("base.response.same-id"),
+    "string-id": Fault("base.response.same-id"),
+    "null-id": Fault("base.id.not-null"),
+    "true-id": Fault("base.id.not-null"),
+    "true-cancels": Fault("cancel.race-tolerated"),
+    "number-ends": Fault("base.error.invalid-request"),
+    "bytes-end": Fault("a line that is not UTF-8", "note"),
+    "depth-ends": Fault("nested very deeply", "note"),
+    "nan-read": Fault("A line with NaN", "note"),
+    "nan-written": Fault("stdio.stdout-only-messages"),
+    "bom": Fault("base.encoding.utf8"),
+    # a character whose bytes arrive apart is lost
+    "cut-character": Fault("whose bytes arrive apart"),
+    "chunks": Fault("arrive in one piece"),  # what one read() finds is taken for a line
+    "short-lines": Fault("A line of 100 kB"),
+    "answers-notification": Fault("base.notification.no-response"),
+    # what arrives right before the end of stdin is not answered
+    "silent-end": Fault("before the end of stdin is answered", "note"),
+    # calls that wait at the end of stdin get no result
+    "lost-calls": Fault("Calls that arrive before the end of stdin", "note"),
+    # the process does not end when its stdin ends
+    "stays": Fault("The process of a legacy server ends", "note"),
+    "banner": Fault("stdio.stdout-only-messages"),
+    "print": Fault("stdio.stdout-only-messages"),
+    "leaky-shout": Fault("stdio.stdout-only-messages", played="stdout"),
+    # batches are served in every revision
+    "late-batch": Fault("batch.not-sent", played="batch."),
+    "no-version": Fault("life.server-answers-initialize"),
+    # initialize is refused if the client has a title
+    "picky-initialize": Fault("whatever else a client says"),
+    # initialize gets an error for any other revision
+    "refuses-revision": Fault("life.version.server-other"),
+    # tools/list is served before initialize
+    "no-handshake": Fault("Before the session is open", "note"),
+    # tools/list is served before notifications/initialized
+    "early-requests": Fault("Before notifications/initialized, only", "note"),
+    # initialize is served with the _meta of a modern request
+    "modern-initialize": Fault("A request initialize with", "note", MODERN),
+    # there are no legacy sessions, and tools/list needs no _meta
+    "pure-lax": Fault("A server without legacy sessions", revision=MODERN),
+    # a modern request ends the legacy session
+    "forgets-session": Fault("life.operate.version-must"),
+    # it asks the user in a revision without elicitation
+    "early-elicitation": Fault("life.operate.version-should", "WARN", "2025-03-26"),
+    # it remembers the capabilities of an earlier modern request
+    "remembers": Fault("state.no-prior-context", revision=MODERN),
+    "undeclared-log": Fault("log.capability"),
+    # it reports a change, but does not declare listChanged
+    "undeclared-change": Fault("life.operate.capabilities-must"),
+    "undeclared-tools": Fault("tools.capability"),
+    "null-request": Fault("base.request.id-present"),
+    # it asks a client that offers nothing for roots
+    "unasked-request": Fault("life.operate.capabilities-must"),
+    "no-ping": Fault("ping.answered"),
+    "unknown-ping": Fault("ping.answered"),
+    "hang": Fault("ping.answered"),
+    "exits": Fault("ping.answered"),
+    "flood": Fault("ping.answered"),
+    "no-listen": Fault("subs.ack-sent", revision=MODERN),
+    "twice": Fault("base.msg.jsonrpc-conformant"),
+    "loses": Fault("base.msg.jsonrpc-conformant"),
+    "wrong-code": Fault("base.error.method-not-found"),
+    "trace": Fault("base.error.message-short", "WARN"),
+    "error-null": Fault("base.response.result-xor-error"),
+    "no-jsonrpc": Fault("stdio.stdout-only-messages"),
+    "no-ttl": Fault("cache.hints-present", revision=MODERN),
+    "refuses-page": Fault("page.operations"),
+    "endless-pages": Fault("note.page.ends", "note"),
+    "int-schema": Fault("jsonschema.schemas-valid"),
+    "blank-name": Fault("tools.name.charset", "WARN"),
+    "twin-name": Fault("tools.name.unique", "WARN"),
+    "no-content": Fault("tools.result.content-present"),
+    "bad-output": Fault("tools.output.conforms"),
+    "early-structure": Fault("note.result.early-structure", "note", "2025-03-26"),
+    "old-result-type": Fault("note.result.modern-members", "note"),
+    "null-arguments": Fault("tools.call.arguments-optional"),
+    "fourth-call": Fault("Calls of a tool that arrive together"),
+    "progress-back": Fault("progress.increasing", played="progress."),
+    "progress-late": Fault("progress.active-token-only", played="progress."),
+    "stray-progress": Fault("progress.active-token-only", played="progress."),
+    # a requestState is not checked
+    "changed-state": Fault("A requestState that matters", revision=MODERN),
+    # a requestState has no effect
+    "needless-state": Fault("requestState", "note", MODERN),
+    # a requestState is not bound to the arguments of its call
+    "foreign-state": Fault("mrtr.state.replay-binding", "WARN", MODERN)}
+HOPELESS = ("dead", "deaf", "mute", "closed", "endless", "endless-line")  # no session opens
 
 server = Server("faulty", "1")
 gates = {key: threading.Semaphore(0) for key in "abcdefgh"}
@@ -287,6 +259,7 @@ class FaultyServer:
             sys.exit(1)
         if self.fault == "nan-read":
             line = line.replace(b"NaN", b"1")
+        # A parser may refuse a byte order mark, and numbers with many digits.
         if self.fault == "picky" and line.startswith(b"\xef\xbb\xbf"):
             line = b"no JSON"
         if self.fault == "picky" and line.isdigit() and len(line) > 20:

@@ -15,7 +15,7 @@ import unittest.mock
 from typing import Any, Callable, List, Tuple
 
 import judge
-from faulty_server import FAULTS
+from faulty_server import FAULTS, HOPELESS
 from test_mcp_ref import (DEADLINE, ENVELOPE, HERE, PROCESS_ENV, PROCESS_FIXTURE,
                           PYTHON)
 
@@ -115,8 +115,7 @@ class TestJudge(JudgeCase):
                 for text in (row.rule.title, *row.rule.slugs))}
             self.assertEqual({fault.outcome}, found, [row.rule.title for row in rows])
 
-        self.beside(check, [(name, name, fault) for name, fault in FAULTS.items()
-                            if fault.rule])
+        self.beside(check, [(name, name, fault) for name, fault in FAULTS.items()])
 
     def test_a_server_that_does_not_open_a_session_cannot_be_judged(self) -> None:
         """The judge neither waits for ever nor reads without end."""
@@ -125,8 +124,7 @@ class TestJudge(JudgeCase):
             self.assertEqual([], one.spoken)
             self.assertNotEqual(0, judge.status_of(one, rows, True))
 
-        self.beside(check, [(name, name) for name in (
-            "dead", "deaf", "mute", "closed", "endless", "endless-line")])
+        self.beside(check, [(name, name) for name in HOPELESS])
 
     def test_an_error_for_a_revision_that_the_server_does_not_speak_is_a_fault(self
                                                                               ) -> None:
