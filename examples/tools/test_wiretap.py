@@ -104,7 +104,7 @@ def hear(lines: List[str], status: Optional[int] = 0) -> List[Any]:
             last = {"none": (127, "No such file"), "TERM": (-15, "", 15)}.get(rest)
             return [*entries, watch.end(at, *last) if last else watch.end(at, int(rest))]
         elif way != "@":
-            entries.extend(watch.read(at, way, rest.encode("latin-1")))
+            entries.append(watch.read(at, way, rest.encode("latin-1")))
     watch.ended.setdefault(">", at + 0.01)
     return [*entries, watch.end(at + 0.02, status)]
 
@@ -177,10 +177,8 @@ FAULTS: List[Tuple[Any, ...]] = [
     # Ids.
     ([*HELLO, LIST[0], '<< "1" = {}', LIST[1]], 'id changed: the response has "1", the request 1'),
     ([*HELLO, LIST[0], "<< 1.0 = {}", LIST[1]], "the id 1.0" + NOT_AN_ID),
-    ([*HELLO, "<< true ! -1"], "the id true" + NOT_AN_ID),
     ([*HELLO, ">> 1.0 ping", "<< null ! -32600"], "the id 1.0" + NOT_AN_ID,
      [*HELLO, ">> 1 ping", "<< 1 = {}"]),
-    ([*HELLO, ">> null tools/list"], "the id null" + NOT_AN_ID),
     ([*HELLO, ">> [] tools/list"], "the id []" + NOT_AN_ID),
     ([*HELLO, CALL, CANCEL.replace("2}", '"2"}'), TOLD],
      'id changed: the notification has "2", the request 2'),
@@ -192,7 +190,6 @@ FAULTS: List[Tuple[Any, ...]] = [
     ([*HELLO, TRACKED, TOLD, PROGRESS], 'the progress has the token "t", which no open request has',
      [*HELLO, TRACKED, PROGRESS, TOLD]),
     ([*HELLO, "<< - ! -32700"], UNREADABLE, HELLO),
-    ([*HELLO, "<< null ! -32700"], UNREADABLE),
     # Order, names and kinds.
     ([*HELLO[:2], *LIST, HELLO[2]],
      "out of order: tools/list came before notifications/initialized", [*HELLO, *LIST]),
@@ -216,7 +213,6 @@ FAULTS: List[Tuple[Any, ...]] = [
     ([*HELLO, "<< 1 tools/list", ">> 1 = {}"], "the server must not send tools/list"),
     ([*HELLO, *BOTH], "2025-11-25 has no batches", [*BATCHING, *BOTH]),
     ([*BATCHING, "> []"], "the batch is empty"),
-    ([*BATCHING, "> [[]]"], "the message is not an object"),
     ([*HELLO, '> {"jsonrpc":"1.0","id":2,"method":"ping"}'], 'jsonrpc is not "2.0"', FINE),
     (["< 7"], "the message is not an object"),
     ([*HELLO, CALL, '< {"jsonrpc":"2.0","id":2,"error":[]}', TOLD],
@@ -573,16 +569,13 @@ class TestTheRecordIsComplete(WiretapTest):
                   {"_meta": json.loads("{%s}" % META)["_meta"], "inputResponses": 1},
                   {"protocolVersion": [], "capabilities": 1, "serverInfo": [1]},
                   {"progressToken": {}}, {"content": [1], "isError": True}]
-        watch, count = wiretap.Watch(), 0
+        watch = wiretap.Watch()
         for _ in range(3000):
             message = {"jsonrpc": "2.0"}
             for key in chance.sample(["id", "method", "params", "result", "error"], 3):
                 message[key] = chance.choice(methods if key == "method" else values)
             line = json.dumps(chance.choice([message, message, [message], [message, 1]]))
-            entries = list(watch.read(0.1, chance.choice("<>"), line.encode()))
-            count += len(entries)
-            self.assertTrue(all(wiretap.label(one) for one in entries))
-        self.assertLess(3000, count)
+            self.assertTrue(wiretap.label(watch.read(0.1, chance.choice("<>"), line.encode())))
         self.assertEqual("end", watch.end(9.0, 0)["kind"])
 
     # The log.

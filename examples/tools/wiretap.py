@@ -382,46 +382,44 @@ class Watch:
         for part in complete:
             line = bytes(partial_line) + part
             partial_line.clear()
-            yield from self.read(at, way, line)
+            yield self.read(at, way, line)
         partial_line += rest
         del partial_line[Bounds().line + 1:]  # it is too long for decode() anyway
         if not chunk:
             self.ended[way] = at
             if partial_line:
-                for entry in self.read(at, way, bytes(partial_line)):
-                    if way != "stderr":
-                        entry["flags"].append(
-                            "the last line does not end with a newline")
-                    yield entry
+                entry = self.read(at, way, bytes(partial_line))
+                if way != "stderr":
+                    entry["flags"].append("the last line does not end with a newline")
+                yield entry
 
-    def read(self, at: float, way: str, raw: bytes) -> Iterator[Entry]:
-        """Read one line. Yield its entry and, for a batch, one more for each message.
-        """
+    def read(self, at: float, way: str, raw: bytes) -> Entry:
+        """Read one line, and return its entry."""
         if way == "stderr":
             entry = self.entry(at, "", "stderr", raw.rstrip(b"\r"))
             self._last_words = entry["text"].strip() or self._last_words
-            yield entry
-            return
+            return entry
         entry = self.entry(at, way, "junk", raw)
         if entry["text"].startswith("\ufeff"):
             entry["flags"].append("the line begins with a byte order mark")
         if b"\r" in raw[:-1]:  # CRLF is a newline; see check_line() in line_checker.py
             entry["flags"].append("a carriage return stands within the line")
-        message = None
         try:
             message = decode(raw)
         except RpcError as error:
             where = "output on stdout" if way == "<" else "input"
             hint = self._hint(entry["text"], error)
             entry["flags"].append(f"{where} that is not a message: {hint}")
+            return entry
+        if isinstance(message, list):  # its messages are not followed: nobody sends any
+            entry["kind"] = "batch"
+            if self.revision is not None and not self.revision.batches:
+                entry["flags"].append(f"{self.revision.version} has no batches")
+            elif not message:
+                entry["flags"].append("the batch is empty")
         else:
-            self._take_line(entry, message)
-        yield entry
-        if isinstance(message, list):
-            for part in message:
-                inner = self.entry(at, way, "", to_json(part).encode())
-                self._take(inner, part)
-                yield inner
+            self._take(entry, message)
+        return entry
 
     def _hint(self, text: str, error: RpcError) -> str:
         """Say what a line may be that is not a message."""
@@ -433,16 +431,6 @@ class Watch:
         return error.message
 
     # Each method below appends the faults of a message to the flags of its entry.
-
-    def _take_line(self, entry: Entry, message: Any) -> None:
-        if not isinstance(message, list):
-            self._take(entry, message)
-            return
-        entry["kind"] = "batch"
-        if self.revision is not None and not self.revision.batches:
-            entry["flags"].append(f"{self.revision.version} has no batches")
-        elif not message:
-            entry["flags"].append("the batch is empty")
 
     def _take(self, entry: Entry, message: Any) -> None:
         kind, fault = classify(message)
