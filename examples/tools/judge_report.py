@@ -401,14 +401,9 @@ def tasks(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
         return
     yield from wrapped(f"{text} special tools. Add them to a copy of the server for "
                        "tests. The descriptions say what they do.")
-    for name in with_group(names):
+    group = {"hold", "release", "stopped"}  # one needs the others
+    for name in sorted({*names, *(group if group & {*names} else ())}):
         yield json.dumps(FIXTURE[name])
-
-
-def with_group(names: list[str]) -> list[str]:
-    """Add the tools that the same rules need to some special tools."""
-    group = {"hold", "release", "stopped"}
-    return sorted({*names, *(group if group & {*names} else ())})
 
 
 def changed_tools(judge: Any, names: list[str]) -> Iterator[str]:

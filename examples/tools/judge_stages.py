@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from common import escape  # noqa: E402
 from judge_report import (changed_tools, counted, failure,  # noqa: E402
-                          stderr_lines, what_broke, with_group, wrapped)
+                          stderr_lines, what_broke, wrapped)
 from judge_talk import (BYTES, FIXTURE, UNFLUSHED, WRONG_COMMAND, Broken,  # noqa: E402
                         Connection, Talk, Verdict, Waits, answers_at_end, shown)
 from test_mcp_ref import ENVELOPE, MODERN, Transcript, hello  # noqa: E402
@@ -275,7 +275,7 @@ def stage_report(rows: list[Any], stage: int, judge: Any) -> tuple[int, list[str
     for step in range(2, stage + 1):
         some = [row for row in rows if step_of(row.rule) == step and
                 row.rule.level == "MUST"]
-        lines += wrapped(count_of(step, some, judge))
+        lines += wrapped(count_of(step, some))
         bad = [row for row in some if row.bad]
         if bad:
             lines += ["", *failure(bad[0]), *to_build(step)[1:]]
@@ -286,24 +286,12 @@ def stage_report(rows: list[Any], stage: int, judge: Any) -> tuple[int, list[str
     return 0, lines + finished(stage)
 
 
-def count_of(step: int, rows: list[Any], judge: Any) -> str:
-    """Say how many rules of a step hold, and what the others wait for."""
+def count_of(step: int, rows: list[Any]) -> str:
+    """Say how many rules of a step hold, and how many need more tools to be judged."""
     good = sum(row.outcome == "ok" for row in rows)
+    waiting = sum(row.outcome == "not judged" and row.applies for row in rows)
     text = f"Step {step}, {STEPS[step][0]}: {counted(good, 'rule holds', 'rules hold')}"
-    waiting = [row.lack() for row in rows
-               if row.outcome == "not judged" and row.applies]
-    tools = with_group([lack.what for lack in waiting if lack.kind == "tool"])
-    calls = any(lack.kind == "call" for lack in waiting)
-    wishes = []
-    if tools:
-        word = "tool" if len(tools) == 1 else "tools"
-        wishes.append(f"the special {word} {', '.join(tools)}")
-    if calls:
-        wishes.append("a tool that the judge may call")
-    if not wishes:
-        return text + "."
-    wait = counted(len(waiting), "waits", "wait")
-    return f"{text}, {wait} for {' and '.join(wishes)}."
+    return f"{text}, {waiting} cannot be judged yet." if waiting else text + "."
 
 
 def met(demand: Demand, rows: list[Any]) -> bool:

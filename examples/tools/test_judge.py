@@ -27,7 +27,6 @@ import faulty_server  # an import is compiled once, a program at each start
 faulty_server.main()"""]
 ADD = {"add": {"a": 1, "b": 2}}
 RULES = judge.read_rules()
-JUDGE = os.path.join(TOOLS, "judge.py")
 SERVE = """
 import os, runpy, sys
 os.chdir(sys.argv[2])
@@ -253,29 +252,10 @@ class TestStages(JudgeCase):
     The walk there shows which program holds and which fails each stage.
     """
 
-    def stage(self, number: int, *command: str) -> Tuple[int, str]:
-        """Judge a server by a stage. Return the exit status and the output."""
-        done = subprocess.run(
-            [*PYTHON, JUDGE, "--stage", str(number), "--", *command],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=12 * DEADLINE)
-        return done.returncode, done.stdout.decode()
-
-    def test_a_fault_fails_at_its_own_step_and_not_before(self) -> None:
-        """A print() belongs to step 4."""
-        def check(stage: int, fault: str, status: int) -> None:
-            got, out = self.stage(stage, *SERVER, fault)
-            self.assertEqual(status, got, out)
-            words = f"Build next (step {stage}" if status else f"Stage {stage} holds."
-            self.assertIn(words, out)
-
-        self.beside(check, [
-            ("print holds 3", 3, "leaky-shout", 0),
-            ("print fails 4", 4, "leaky-shout", 1)])
-
     def test_a_loop_without_checks_fails_at_its_first_wrong_answer(self) -> None:
         """The report shows one conversation, and says what to build next."""
         loop = os.path.join(HERE, "examples", "00_bare_loop.py")
-        status, out = self.stage(3, *PYTHON, loop)
+        status, out = run(["--stage", "3", "--", *PYTHON, loop])
         self.assertEqual(1, status)
         self.assertRegex(out, r"Step 1, messages: \d+ of 108 lines")
         self.assertEqual(1, len(re.findall("(?m)^FAIL", out)))
@@ -345,12 +325,6 @@ class TestReport(JudgeCase):
                        for line in out.split("\n") if line.startswith(" " * 8))
         self.assertRegex(text, r'> \{"jsonrpc":"2.0","id":[^{}]*"method":"tools/call",'
                          r'"params":\{"name":"add","arguments":\{"a":1,"b":2\}\}\}')
-
-    def test_a_list_change_without_the_capability_is_not_blamed_on_the_client(self
-                                                                              ) -> None:
-        _, (broken,) = self.report("undeclared-change")
-        self.assertEqual("Only successfully negotiated capabilities are used",
-                         broken.rule.title)
 
     def test_a_tool_with_the_name_of_a_special_tool_is_mentioned(self) -> None:
         server = TOUCH.replace("def touch(path", "def hold(key")
