@@ -653,8 +653,8 @@ Faults
 Calls, the slowest first
       0.090 s   > x\x1b[2J 3                                       no response
       0.040 s   > tools/call ask 2                                 60.0 ms
+      0.010 s   > initialize 2025-11-25 0                          10.0 ms
       0.070 s   < sampling/createMessage 7                         10.0 ms
-      0.010 s   > initialize 2025-11-25 0                          10.0 ms, with the start of the server
 
 The last lines of stderr
       0.120 s   a\x1b[2J""".strip() % (
@@ -667,15 +667,6 @@ The last lines of stderr
         said = told([*HELLO, *["< oops"] * 7])
         self.assertEqual((5, 1), (said.count(TEXT), said.count("remedy")))
         self.assertIn("and 2 more of this kind", said)
-
-    def test_the_start_of_the_server_is_not_taken_for_a_slow_response(self) -> None:
-        """All requests that were sent before the first message of the server contain it."""
-        entries = hear([MODERN[0], NEW_CALL, "@ 9", MODERN[1], NEW_TOLD, *RETRY])
-        self.assertEqual([True, True, None], [
-            one.get("has_start") for one in entries if "ms" in one])
-        said = "\n".join(wiretap.report(entries))
-        self.assertRegex(said, "> tools/call a 2 +9000.0 ms, with the start of the server\n")
-        self.assertRegex(said, "the slowest first\n.*> tools/call a 3 ")
 
     # The page.
 
@@ -698,7 +689,7 @@ The last lines of stderr
         fault = "no response to tools/call a 2: given up after 2.0 s"
         self.assertIn(f'<a href="#s120-5">{fault}</a><span>cause   the tool is slow', page)
         self.assertRegex(page, 'class="[^"]* faults" id="s120-5"')
-        self.assertIn("<i>10.0 ms, with the start of the server</i>", page)
+        self.assertIn("<i>10.0 ms</i>", page)
 
     def test_each_filter_of_the_page_shows_rows_of_this_kind(self) -> None:
         lines = [*HELLO, CALL, TOLD, PING[0], "<< 3 ! -1", "E words"]

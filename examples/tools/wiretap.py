@@ -340,9 +340,8 @@ def era(modern: bool) -> str:
 class OpenRequest:
     """A request that has no response so far."""
 
-    def __init__(self, entry: Entry, meta: Json, has_start: bool) -> None:
+    def __init__(self, entry: Entry, meta: Json) -> None:
         self.entry = entry
-        self.has_start = has_start  # the wait for it includes the start of the server
         self.meta = meta
         self.is_modern = META + "protocolVersion" in meta
         self.given_up: Optional[float] = None  # when it was cancelled
@@ -366,7 +365,6 @@ class Watch:
         # Calls that need input: their requestState, or (method, name) -> number.
         self._input_calls: dict[Any, int] = {}
         self._not_retried: dict[int, str] = {}  # number -> name of such a call
-        self._has_server_spoken = False
 
     def entry(self, at: float, way: str, kind: str, raw: bytes = b"") -> Entry:
         """Make the log entry of a line."""
@@ -446,8 +444,6 @@ class Watch:
             entry["flags"].append(fault)
             return
         entry["kind"] = kind
-        if entry["way"] == "<":
-            self._has_server_spoken = True
         if kind == "request":
             self._take_request(entry, message)
         elif kind == "response":
@@ -466,8 +462,7 @@ class Watch:
         entry["method"] = method
         entry["name"] = first_string(params.get("name"), params.get("uri"),
                                      params.get("protocolVersion"), params.get("level"))
-        has_start = way == ">" and not self._has_server_spoken
-        request = OpenRequest(entry, members(params.get("_meta")), has_start)
+        request = OpenRequest(entry, members(params.get("_meta")))
         self._check_identity(entry, request)
         self._check_order(entry, request)
         self._check_capability(entry, method)
@@ -581,8 +576,6 @@ class Watch:
         entry["name"] = request.entry["name"]
         entry["of"] = request.entry["n"]
         entry["ms"] = round((entry["at"] - request.entry["at"]) * 1000, 3)
-        if request.has_start:
-            entry["has_start"] = True
         if request.given_up is not None and entry["at"] - request.given_up > SLOW:
             entry["flags"].append(
                 f"the response came {entry['at'] - request.given_up:.1f} s after the "
@@ -964,8 +957,6 @@ class Graph:
                 words.append(response["kind"])
             if response["about"]:
                 words.append(shown(response["about"]))
-            if "has_start" in response:
-                words.append("with the start of the server")
             return ", ".join(words)
         if not self.is_lost(entry):
             return "open until the end"
@@ -975,12 +966,9 @@ class Graph:
         return "no response"
 
     def duration(self, entry: Entry) -> float:
-        """Return the milliseconds of a request. A request without a response is the
-        longest one, and the start of the server does not count."""
+        """Return the milliseconds of a request. No response is the longest time."""
         response = self.responses.get(entry["n"])
-        if response is None:
-            return float("inf")
-        return 0.0 if "has_start" in response else float(response["ms"])
+        return float("inf") if response is None else float(response["ms"])
 
 
 def faults_by_symptom(entries: list[Entry]) -> dict[int, list[tuple[int, str]]]:
