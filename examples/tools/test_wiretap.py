@@ -663,7 +663,7 @@ The last lines of stderr
             f">> {number} ping", f"<< {number} = {{}}")]
         said = told([*HELLO, *many])
         self.assertIn("\n                and 5 more\n", said)
-        self.assertEqual(20, said.count("> ping"))
+        self.assertEqual(19, said.count("> ping"))
         said = told([*HELLO, *["< oops"] * 7])
         self.assertEqual((5, 1), (said.count(TEXT), said.count("remedy")))
         self.assertIn("and 2 more of this kind", said)
