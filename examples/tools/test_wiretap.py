@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import unittest
+from unittest import mock
 from typing import Any, List, Optional, Tuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -580,12 +581,13 @@ class TestTheRecordIsComplete(WiretapTest):
 
     # The log.
 
-    def test_a_gap_in_the_recording_is_told_and_reading_goes_on(self) -> None:
-        ping, watch = expand(PING[0][3:]).encode() + b"\n", wiretap.Watch()
-        entries = [one for way, data in ((">", ping[:9]), ("gap", ">"), (">", ping))
-                   for one in wiretap.entries_of(watch, 0.1, way, data)]
-        self.assertEqual(["gap", "request"], [one["kind"] for one in entries])
-        self.assertEqual([], entries[1]["flags"])
+    def test_a_log_breaks_off_if_too_many_messages_wait_for_it(self) -> None:
+        log = self.path("log")
+        with mock.patch.object(wiretap, "BACKLOG", -1), \
+                contextlib.redirect_stderr(io.StringIO()) as errors:
+            wiretap.Recorder(["server"], log).finish({"status": 0})
+        self.assertEqual(0, os.stat(log).st_size)
+        self.assertIn("the log breaks off", errors.getvalue())
 
     def test_lines_do_not_depend_on_how_the_bytes_are_divided_into_chunks(self) -> None:
         data = ("\n".join(expand(line[3:]) for line in [*HELLO, CALL]) + "\nlast").encode()

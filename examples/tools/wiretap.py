@@ -46,7 +46,7 @@ from mcp_ref import (  # noqa: E402
 
 EXIT_TIMEOUT = 2.0  # seconds: for a server after the end of its input, for the log
 SLOW = 1.0  # seconds from which a wait is worth mentioning
-BACKLOG = 4_000  # chunks that may wait for the recorder; more are not recorded
+BACKLOG = 4_000  # chunks that may wait for the recorder; with more, the log breaks off
 KEPT = 20_000  # characters of a message that are recorded
 MOST_CALLS = 20  # in a report; the page shows all
 Json = dict[str, Any]
@@ -809,10 +809,9 @@ class Recorder(threading.Thread):
         self.signalled = 0  # the last signal that was passed on to the server
         self._log = log
         self._session = f"{time.time():.3f}-{os.getpid()}"
-        self._watch = Watch()
         self._queue: queue.SimpleQueue[tuple[float, str, Any]] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards what follows, and the order of chunks
-        self._incomplete: set[str] = set()  # ways whose last chunk was dropped
+        self._is_full = False  # too many chunks have waited
         self._began = time.perf_counter()
         self.put("start", " ".join(command))
         self.start()
@@ -820,14 +819,9 @@ class Recorder(threading.Thread):
     def put(self, way: str, data: Any) -> None:
         """Add a chunk that went one way. b"" means that the way has ended."""
         with self._lock:
-            at = time.perf_counter() - self._began
-            if self._queue.qsize() > BACKLOG and data and way != "end":
-                self._incomplete.add(way)
-                return
-            if way in self._incomplete:
-                self._incomplete.remove(way)
-                self._queue.put((at, "gap", way))
-            self._queue.put((at, way, data))
+            self._is_full = self._is_full or self._queue.qsize() > BACKLOG
+            if not self._is_full or way == "end":
+                self._queue.put((time.perf_counter() - self._began, way, data))
 
     def finish(self, last: Json) -> None:
         """Add the last entry, and wait until all is written, but not for long."""
@@ -852,31 +846,29 @@ class Recorder(threading.Thread):
             os.close(file)
 
     def _all_entries(self) -> Iterator[Entry]:
+        watch = Watch()
         while True:
             at, way, data = self._queue.get()
-            for entry in entries_of(self._watch, at, way, data):
+            if way == "start":
+                entries = [{**watch.entry(at, "", "start"), "epoch": time.time(),
+                            "about": data}]
+            elif way == "late":
+                delay = at - watch.ended.get(">", at)
+                flag = (f"the server is still running {delay:.1f} s after its input "
+                        "ended; does it ignore EOF?")
+                entries = [{**watch.entry(at, "", "late"), "flags": [flag],
+                            "about": "the server is still running"}]
+            elif way != "end":
+                entries = list(watch.feed(at, way, data))
+            elif self._is_full:
+                complain("the log breaks off: too many messages were waiting")
+                return
+            else:
+                entries = [watch.end(at, signalled=self.signalled, **data)]
+            for entry in entries:
                 yield {"session": self._session, **entry}
             if way == "end":
-                yield {"session": self._session,
-                       **self._watch.end(at, signalled=self.signalled, **data)}
                 return
-
-
-def entries_of(watch: Watch, at: float, way: str, data: Any) -> Iterator[Entry]:
-    """Turn a chunk, or an event of the relay, into entries."""
-    if way == "start":
-        yield {**watch.entry(at, "", "start"), "epoch": time.time(), "about": data}
-    elif way == "gap":
-        watch.partial_line[data].clear()
-        yield {**watch.entry(at, "", "gap"),
-               "about": "messages are missing here: there were too many"}
-    elif way == "late":
-        delay = at - watch.ended.get(">", at)
-        yield {**watch.entry(at, "", "late"), "about": "the server is still running",
-               "flags": [f"the server is still running {delay:.1f} s after its "
-                         "input ended; does it ignore EOF?"]}
-    elif way != "end":
-        yield from watch.feed(at, way, data)
 
 
 # --- Report: a log as text ------------------------------------------------------------
