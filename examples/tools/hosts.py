@@ -80,16 +80,9 @@ def findings(tools: Iterable[Json], server_name: str = "") -> list[Finding]:
     found = []
     for tool in tools:
         for kind, place, value in values_of(tool, server_name):
-            found += broken_rules(kind, place, value)
-    return found
-
-
-def broken_rules(kind: str, place: str, value: Any) -> list[Finding]:
-    """Return the rules for one kind of place that a value breaks."""
-    found = []
-    for row in RULES:
-        if row["place"] == kind and not fits(value, row["must"]):
-            found.append(Finding(row["host"], place, row["rule"], row["source"]))
+            for row in RULES:
+                if row["place"] == kind and not fits(value, row["must"]):
+                    found.append(Finding(row["host"], place, row["rule"], row["source"]))
     return found
 
 

@@ -698,8 +698,8 @@ def asked_before(finding: Finding, end: Connection) -> list[str]:
     answer = parsed(finding.line)
     if type(answer) is not dict or answer.get("id") is None:
         return []
-    line = end.requests.get(str(answer["id"]))
-    return [f"> {line.decode('utf-8', 'replace')}"] if line else []
+    message = end.requests.get(str(answer["id"]))
+    return [f"> {json.dumps(message)}"] if message else []
 
 
 # --- The command line -----------------------------------------------------------------

@@ -99,16 +99,12 @@ class Row:
     @property
     def applies(self) -> bool:
         """Tell whether the rule concerns this server, which may have no prompts."""
-        return self.outcome != "not judged" or any(
-            one.lack and one.lack.kind in ("call", "tool")
-            for one in self.verdicts.values())
+        return self.outcome != "not judged" or self.lack().kind in ("call", "tool")
 
     def lack(self) -> Any:
-        """Return what would allow the judge to judge the rule."""
-        for one in self.verdicts.values():
-            if one.lack and one.lack.kind in ("call", "tool"):
-                return one.lack
-        return self.verdict.lack
+        """Return what would allow the judge to judge the rule, a tool if possible."""
+        lacks = [one.lack for one in self.verdicts.values() if one.lack]
+        return min(lacks, key=lambda lack: lack.kind not in ("call", "tool"))
 
     def reason(self) -> str:
         """Return a text that is the same for faults with the same reason."""

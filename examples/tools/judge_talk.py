@@ -139,9 +139,7 @@ class Connection:
         self.checker = LineChecker("Server", revision)
         self.lines: queue.Queue[bytes] = queue.Queue()
         self.errors: collections.deque[str] = collections.deque(maxlen=5)  # of stderr
-        self.sent: list[bytes] = []
-        self.sent_ids: dict[str, Any] = {}  # the text of an id -> the id
-        self.requests: dict[str, bytes] = {}  # the text of an id -> the line
+        self.requests: dict[str, Any] = {}  # the text of an id -> the message
         self.tolerant = False  # mend the envelopes; the checker reports their faults
         self.ids: Any = None  # makes ids unique if several rules share the connection
         self.opening: Any = {}  # the result of initialize, once there is one
@@ -181,9 +179,7 @@ class Connection:
             message = parsed(whole)
             self.checker.heard(message)
             if type(message) is dict and "method" in message:
-                self.sent_ids[str(message.get("id"))] = message.get("id")
-                self.requests[str(message.get("id"))] = whole
-        self.sent.append(line)
+                self.requests[str(message.get("id"))] = message
         self.writer.submit(self.write, line + b"\n")
 
     def write(self, data: bytes) -> None:
@@ -206,7 +202,7 @@ class Connection:
             params = {"params": {"_meta": modern_meta(None, self.revision)}}
         message = {"jsonrpc": "2.0", "id": name, "method": self.barrier, **params}
         self.checker.heard(message)
-        self.sent_ids[name] = name
+        self.requests[name] = message
         self.writer.submit(self.write, json.dumps(message).encode() + b"\n")
         return name
 
@@ -314,7 +310,7 @@ class Connection:
         # mend() repairs the envelope
         worse = any(one.slug != "stdio.stdout-only-messages" for one in faults)
         rid = message.get("id")
-        stray = rid is not None and str(rid) not in self.sent_ids
+        stray = rid is not None and str(rid) not in self.requests
         return worse and ("method" in message or stray)
 
     def mend(self, message: Any) -> bool:
@@ -333,8 +329,8 @@ class Connection:
             if message.get(member, "") is None and other in message:
                 del message[member]
         if type(message.get("id")) in (str, int, float):
-            name = str(message["id"])
-            message["id"] = self.sent_ids.get(name, message["id"])
+            asked = self.requests.get(str(message["id"]), message)
+            message["id"] = asked.get("id")
         return json.dumps(message) != before
 
     def rest(self) -> None:
@@ -374,7 +370,7 @@ class Connection:
 
 def answers_at_end(end: Connection) -> bool:
     """Close stdin of a silent server. Return whether it answers now."""
-    if not end.fresh or not end.sent or end.child.poll() is not None:
+    if not end.fresh or not end.requests or end.child.poll() is not None:
         return False
     end.end_input()
     line = end.next(end.waits.end)
@@ -585,7 +581,7 @@ class Talk(Play):
 
         Return the whole response, or raise Broken.
         """
-        name = f"judge {len(self.end.sent)}"
+        name = f"judge {next(self.end.barriers)}"
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": name, "method": method}
         if params is not None:
             message["params"] = params
