@@ -7,20 +7,8 @@ revision that the server speaks. The report says which rules the server breaks, 
 quotes the conversation.
 
 No tool is called unless it declares `"annotations": {"readOnlyHint": true}` in
-tools/list, or one of these options allows it. Then more rules can be judged.
-
-    --call NAME JSON    The judge may call this tool with these arguments. The option
-                        may be repeated.
-    --call-all          The judge may call all tools, with arguments that it makes up.
-                        DANGER: a tool that deletes files or sends mail will do so.
-    --revision DATE     Judge only this revision. The default is all five.
-    --only TEXT         Judge only the rules whose title or requirement contains this
-                        text.
-    --stage N           Judge what belongs to steps 1 to N of examples/steps/. Show only
-                        the first conversation that fails.
-    --baseline FILE     If the file does not exist, write the faults to it. Otherwise,
-                        fail only for faults that it does not have.
-    --verbose           Show also the rules that hold, and those that cannot be judged.
+tools/list, or --call or --call-all allows it. Then more rules can be judged. `--help`
+explains all options.
 
 The exit status is 0 if all MUST rules that were judged hold, and 1 if one of them
 fails. It is 2 if the server cannot be judged, or if fewer than half of the MUST rules
@@ -708,19 +696,27 @@ def asked_before(finding: Finding, end: Connection) -> list[str]:
 def options(arguments: list[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
-        prog="judge.py", usage="judge.py [OPTION...] -- COMMAND...", add_help=False)
-    parser.add_argument("--help", action="store_true")
-    parser.add_argument("--call", nargs=2, action="append", default=[])
-    parser.add_argument("--call-all", action="store_true")
-    parser.add_argument("--revision", choices=REVISIONS)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--stage", type=int, choices=range(1, LAST + 1))
-    parser.add_argument("--baseline")
-    parser.add_argument("--verbose", action="store_true")
+        usage="judge.py [OPTION...] -- COMMAND...", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--call", nargs=2, action="append", default=[],
+                        metavar=("NAME", "JSON"), help="the judge may call this tool with "
+                        "these arguments; the option may be repeated")
+    parser.add_argument("--call-all", action="store_true", help="the judge may call all "
+                        "tools, with arguments that it makes up. DANGER: a tool that "
+                        "deletes files or sends mail will do so")
+    parser.add_argument("--revision", choices=REVISIONS, help="only this revision")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only the rules whose "
+                        "title or requirement contains this text")
+    parser.add_argument("--stage", type=int, choices=range(1, LAST + 1), help="what belongs "
+                        "to these steps of examples/steps/, up to the first failure")
+    parser.add_argument("--baseline", metavar="FILE", help="if the file does not exist, "
+                        "write the faults to it; otherwise, fail only for others")
+    parser.add_argument("--verbose", action="store_true", help="show also the rules that "
+                        "hold, and those that cannot be judged")
     words, command = common.cut(arguments)
     found = parser.parse_args(words)
     found.command = command
-    if not found.command and not found.help:
+    if not found.command:
         parser.error("the command of the server is missing. Write it after --")
     found.calls = {}
     for name, text in found.call:
@@ -734,9 +730,6 @@ def options(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str]) -> int:
     """Judge the server that the arguments name. Return the exit status."""
     found = options(arguments)
-    if found.help:
-        print((__doc__ or "").strip())
-        return 0
     common.accept_all_text()
     try:
         return judge_stage(found) if found.stage else judge_all(found)

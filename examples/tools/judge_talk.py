@@ -47,17 +47,17 @@ PAUSED = 0.05  # seconds; a server that waits for input has read the first part 
 
 
 COMMON = ("echo", "add")  # tools that transcripts with special tools may need as well
-SHOUT = {  # the special tool that the fixture does not have
-    "name": "shout",
-    "description": "Print the text to stdout, here and in a child process. "
-                   "Return the text.",
-    "inputSchema": {
-        "type": "object",
-        "properties": {"text": {"type": "string"}},
-        "required": ["text"]}}
-with Client(fixture_server()) as fixture:
-    FIXTURE: dict[str, Any] = {  # name -> the entry of a tool in tools/list
-        tool["name"]: tool for tool in [*fixture.list_tools(), SHOUT]}
+fixture = fixture_server()
+
+
+@fixture.tool
+def shout(text: str) -> str:
+    """Print the text to stdout, here and in a child process. Return the text."""
+    return text  # only its entry counts
+
+
+with Client(fixture) as client:
+    FIXTURE = {tool["name"]: tool for tool in client.list_tools()}  # name -> its entry
 SPECIAL = FIXTURE.keys() - {*COMMON}  # the transcripts that need these tools are played
 
 
