@@ -101,18 +101,15 @@ def values_of(tool: Json, server_name: str) -> Iterator[tuple[str, str, Any]]:
     here = f"tool {name!r}"
     yield "tool name", here, name
     yield "server and tool name", here, server_name + name
-    inputs = tool["inputSchema"]
-    for parameter in inputs.get("properties") or ():
+    for parameter in tool["inputSchema"].get("properties") or ():
         yield "property name", f"{here}, property {parameter!r}", parameter
-    yield "input schema", f"{here}, inputSchema", inputs
-    for path, schema in schemas_in(inputs, "inputSchema"):
-        yield "each input schema", f"{here}, {path}", schema
-        yield "each schema", f"{here}, {path}", schema
-    if "outputSchema" in tool:
-        outputs = tool["outputSchema"]
-        yield "output schema", f"{here}, outputSchema", outputs
-        for path, schema in schemas_in(outputs, "outputSchema"):
-            yield "each schema", f"{here}, {path}", schema
+    for kind in ("input", "output"):
+        member = f"{kind}Schema"
+        if member in tool:
+            yield f"{kind} schema", f"{here}, {member}", tool[member]
+            for path, schema in schemas_in(tool[member], member):
+                yield f"each {kind} schema", f"{here}, {path}", schema
+                yield "each schema", f"{here}, {path}", schema
 
 
 def schemas_in(schema: Any, path: str) -> Iterator[tuple[str, Any]]:

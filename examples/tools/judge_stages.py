@@ -18,7 +18,8 @@ from common import escape  # noqa: E402
 from judge_report import (changed_tools, counted, failure,  # noqa: E402
                           stderr_lines, what_broke, wrapped)
 from judge_talk import (BYTES, FIXTURE, UNFLUSHED, WRONG_COMMAND, Broken,  # noqa: E402
-                        Connection, Talk, Verdict, Waits, answers_at_end, shown)
+                        Connection, Talk, Verdict, Waits, answers_at_end, parsed,
+                        shown)
 from test_mcp_ref import ENVELOPE, MODERN, Transcript, hello  # noqa: E402
 
 LAST = 7
@@ -153,11 +154,15 @@ class Envelope:
                         {"any": "no/such", "revisions": ()})
             try:
                 talk.run()
+                for one in self.end.checker.findings:  # a talk leaves these to the checker
+                    if "second response" in one.text or type(parsed(one.line)) is not dict:
+                        raise Broken("no such line", one.line.decode("utf-8", "replace"))
                 self.right += 1
             except Broken as error:
                 kind = self.details if why.startswith(DETAILS) else self.wrong
-                broken = Broken(expectation(reply), error.got)
-                kind.append((why, Verdict("FAIL", None, tuple(talk.said), broken,
+                if talk.said[-1][0] != "<":  # nothing came that could be wrong in detail
+                    error = Broken(expectation(reply), error.got)
+                kind.append((why, Verdict("FAIL", None, tuple(talk.said), error,
                                           self.end.crash())))
                 self.close()
         self.close()
@@ -196,11 +201,13 @@ def rule_about(why: str, line: bytes, reply: Any) -> Transcript:
             right.append(("null", ALSO[why[:30]]))
         if code == -32600:  # some libraries take params of a wrong type for invalid ones
             right.append((json.dumps(rid), -32602))
-        steps += [("<", PATTERN), ("=", f"(json.dumps(last.get('id')), code) in {right}")]
+        is_right = f"(json.dumps(last.get('id')), code) in {right}"
+        steps += [("<", PATTERN), ("=", f"{is_right}  # {expectation(reply)}")]
     return Transcript(why, "MUST", (), ("raw",), (), steps)
 
 
 def expectation(reply: Any) -> str:
+    """Say what has to come, for somebody who gets nothing or a wrong code or id."""
     if not reply:
         return "no response, and that the server goes on"
     rid, code = reply

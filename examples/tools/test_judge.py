@@ -262,12 +262,14 @@ class TestStages(JudgeCase):
         self.assertIn("Build next (step 1", out)
         self.assertLess(len(out), 3000)
 
-    def test_stage_1_ends_early_if_the_server_does_not_answer(self) -> None:
+    def test_stage_1_ends_at_the_first_fault_whatever_it_is(self) -> None:
         """It says why, as far as that shows."""
         for server, words in (
                 ([*PYTHON, "-c", AT_THE_END], "flush stdout after each line"),
                 ([*PYTHON, "-c", "print('usage')"], "the command may be wrong"),
-                ([*SERVER, "mute"], "Two requests got no response")):
+                ([*SERVER, "mute"], "Two requests got no response"),
+                ([*SERVER, "twice"], "Expected  no such line"),
+                ([*SERVER, "banner"], "Got       Welcome!")):
             status, lines = judge.stage_one(
                 server, 1, False, SHORT._replace(first=1.0, end=DEADLINE))
             self.assertEqual(1, status)
