@@ -115,7 +115,6 @@ import binascii
 import collections
 import contextvars
 import enum
-import io
 import itertools
 import json
 import operator
@@ -138,8 +137,6 @@ from typing import (Any, Callable, Iterable, Iterator, NamedTuple, Protocol, Seq
 __version__: str = "5.0.0"  # needs Python 3.9 or newer
 
 F = TypeVar("F", bound=Callable[..., Any])  # a function of the author
-K = TypeVar("K")
-V = TypeVar("V")
 Json = dict[str, Any]
 
 
@@ -326,35 +323,23 @@ def encode(message: Any) -> bytes:
     """Return a message, or a list of messages, as one line of ASCII without newline.
 
     Half of a surrogate pair, as in a file name that is not UTF-8, becomes "?", because
-    many parsers refuse the whole line. An id, and what params repeat of the other side,
-    does not change. Raises TypeError, ValueError or RecursionError if the message holds
-    something that JSON cannot express, such as a set, NaN, or a list that contains
-    itself.
+    many parsers refuse the whole line. An id does not change. Raises TypeError,
+    ValueError or RecursionError if the message holds something that JSON cannot
+    express, such as a set, NaN, or a list that contains itself.
     """
     line = "".join(_json_pieces(message, 0))
     if "\\ud" in line:  # half of a pair, or a whole one
-        line = "".join(_json_pieces(without_halves(message, ("id",)), 0))
+        line = HALF_OF_PAIR.sub(lambda found: found[1] or "?", line)
     return line.encode("ascii")
 
 
-# Members of params that repeat what the other side has sent.
-ECHOED = ("requestId", "progressToken", "cursor", "requestState")
-
-
-def without_halves(value: Any, kept: Sequence[str] = ()) -> Any:
-    """Replace each half of a surrogate pair, except in the members that are kept."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, (list, tuple)):
-        return [without_halves(item, kept) for item in value]
-    if not isinstance(value, dict):
-        return value
-    copy = {}
-    for name, item in value.items():
-        if name not in kept:
-            item = without_halves(item, ECHOED if name == "params" else ())
-        copy[without_halves(name)] = item
-    return copy
+# Half of a surrogate pair in JSON text. The group has what is to be kept: an escaped
+# backslash, a whole pair, the id of the message, and the first member of its params if
+# that repeats what the other side has sent.
+HALF_OF_PAIR = re.compile(
+    r"(\\\\|\\ud[89ab]..\\ud[c-f]..|(?:^{\"jsonrpc\":\"2.0\",\"id\"|\"params\":{"
+    r"\"(?:cursor|requestState|progressToken|requestId)\"):\"(?:[^\"\\]|\\.)*\")"
+    r"|\\ud[89a-f]..")
 
 
 def present(**members: Any) -> Json:
@@ -396,8 +381,8 @@ def reason_of(error: BaseException) -> str:
             reason = str(one)
         except Exception:  # its own __str__ has failed
             pass
-        if type(one) is KeyError and reason:  # its text is the key alone
-            reason = f"KeyError: {reason}"
+        if type(one) in (KeyError, SystemExit) and reason:  # "KeyError: a" says more
+            reason = f"{type(one).__name__}: {reason}"
         reasons.append(reason or type(one).__name__)
     return "; ".join(reasons)
 
@@ -706,17 +691,15 @@ class LineWriter:
     """The lines that leave a connection, in order.
 
     One thread at a time writes them, and other threads leave their lines to it. So if
-    the other side does not read, only the thread that writes is held up.
-    would_block(line) tells whether writing a line may have to wait for the other side.
-    If may_block is false, the threads that call flush() do not wait for that.
-    on_error(send, error) is called if writing has failed.
+    the other side does not read, only the thread that writes is held up. If
+    would_block(line) is true, a new thread writes the line. on_error(send, error) is
+    called if writing has failed.
     """
 
     def __init__(self, lock: threading.RLock, trace: Trace | None,
                  on_error: Callable[[Send, Exception], Any],
-                 would_block: Callable[[bytes], bool], may_block: bool) -> None:
+                 would_block: Callable[[Any], bool]) -> None:
         self._would_block = would_block
-        self._may_block = may_block
         self._trace = trace
         self._on_error = on_error
         self._lock = lock  # that of the peer; it guards all that follows
@@ -725,17 +708,19 @@ class LineWriter:
         self._writer: int | None = None  # the thread that is writing
 
     def put(self, send: Send, line: bytes | None) -> None:
-        """Add a line. A call of flush() has to follow, after the lock is released."""
-        with self._lock:
-            self._lines.append((send, line))
-            self.waiting += len(line or b"")
+        """Add a line. The caller holds the lock, and calls flush() afterwards."""
+        self._lines.append((send, line))
+        self.waiting += len(line or b"")
 
-    def flush(self, may_block: bool | None = None) -> None:
+    def flush_soon(self) -> None:
+        """Write the lines that wait on a new thread, as the other side may not read."""
+        if not self.is_done():
+            spawn_or_run(partial(self.flush, may_block=True))
+
+    def flush(self, may_block: bool = False) -> None:
         """Write the lines that wait. If another thread is writing already, it writes
-        these lines as well. If may_block is false (None: as for this writer), a new
-        thread writes from the first line on that may block."""
-        if may_block is None:
-            may_block = self._may_block
+        these lines as well. If would_block() is true for a line, and may_block is
+        false, a new thread writes from there on."""
         is_writer = False
         try:
             while True:
@@ -750,7 +735,7 @@ class LineWriter:
                         is_writer = True
                         self._writer = threading.get_ident()
                     send, line = self._lines[0]
-                    if not may_block and self._would_block(line or b""):
+                    if not may_block and self._would_block(line):
                         break
                     self._lines.popleft()
                     self.waiting -= len(line or b"")
@@ -765,7 +750,7 @@ class LineWriter:
                 with self._lock:
                     if self._writer == threading.get_ident():
                         self._writer = None
-        spawn_or_run(partial(self.flush, may_block=True))
+        self.flush_soon()
 
     def is_done(self) -> bool:
         with self._lock:
@@ -787,7 +772,8 @@ class Reply:
         self._ends = ends
 
     def answer(self, writer: LineWriter, response: bytes | None) -> None:
-        """Send the answer to one message: its response, or None if it gets none."""
+        """Queue the answer to one message: its response, or None if it gets none. The
+        caller holds the lock of the peer."""
         if response is not None:
             writer.put(self.send, response)
         if self._ends:
@@ -800,17 +786,14 @@ class BatchReply(Reply):
     def __init__(self, reply: Reply, messages: int) -> None:
         super().__init__(reply.send)
         self._reply = reply
-        self._lock = threading.Lock()  # guards the two below
         self._missing = messages  # those without an answer so far
         self._responses: list[bytes] = []
 
     def answer(self, writer: LineWriter, response: bytes | None) -> None:
-        with self._lock:
-            self._missing -= 1
-            if response is not None:
-                self._responses.append(response)
-            is_complete = self._missing == 0
-        if is_complete:
+        self._missing -= 1
+        if response is not None:
+            self._responses.append(response)
+        if self._missing == 0:
             batch = b"[" + b",".join(self._responses) + b"]"
             self._reply.answer(writer, batch if self._responses else None)
 
@@ -849,6 +832,7 @@ class Peer:
     `bounds` limits what the other side can use up. `ids` yields the ids for the
     requests that this side sends. `trace` is called with ("<", line) for a line that
     has arrived, and with (">", line) for one that is written. It must not raise.
+    `would_block`: see LineWriter.
 
     The transport calls receive(line) for each line, one line at a time, and close() at
     the end; or take() and run(), as stdio does. MCP's own peers are subclasses.
@@ -860,18 +844,15 @@ class Peer:
                  methods: dict[str, Code] | None = None,
                  bounds: Bounds = Bounds(), ids: Iterator[int] | None = None,
                  trace: Trace | None = None,
-                 would_block: Callable[[bytes], bool] = lambda line: True,
-                 may_block: bool = True) -> None:
+                 would_block: Callable[[Any], bool] = lambda line: False) -> None:
         self.bounds = bounds
         self.trace = trace
         self.closed: Exception | None = None  # why no request can be sent any more
-        self.line_size = 0  # bytes of the message that is being taken in
         self._start = start
         self._methods = methods or {}
         self._ids = ids or itertools.count(1)
         self._lock = threading.RLock()  # guards all that follows
-        self.writer = LineWriter(
-            self._lock, trace, self._on_write_error, would_block, may_block)
+        self.writer = LineWriter(self._lock, trace, self._on_write_error, would_block)
         self._reply = Reply(send)
         self._incoming: dict[str | int, IncomingRequest] = {}  # without a response yet
         self._pending: dict[str | int, PendingRequest] = {}  # without a response yet
@@ -900,14 +881,12 @@ class Peer:
         try:
             if self.trace is not None:
                 self.trace("<", line)
-            self.line_size = len(line)
             message = decode(line, self.bounds)
             if type(message) is not list:
                 return self._take_message(message, reply)
             if not self.row.batches or not 0 < len(message) <= self.bounds.batch:
                 raise RpcError(INVALID_REQUEST, "Invalid request: this batch is empty, "
                                "too large, or not allowed here")
-            self.line_size //= len(message)
             batch = BatchReply(reply, len(message))
             for one in message:
                 request = self._take_message(one, batch)
@@ -937,20 +916,20 @@ class Peer:
             except BaseException as error:  # SystemExit as well
                 self.complain("the notification %.80r failed", message["method"],
                               error=error)
-        reply.answer(self.writer, None)
+        with self._lock:
+            reply.answer(self.writer, None)
         return None
 
     def _take_request(self, message: Json, reply: Reply) -> IncomingRequest | None:
         request = IncomingRequest(message, reply)
         # Only this thread adds a request, so it does without the lock.
         known = self._incoming.setdefault(request.request_id, request)
-        count = len(self._incoming)
         if known is not request:
             self.refuse(message, RpcError(
                 INVALID_REQUEST, "Invalid request: the id is in use"), reply)
             return None
         try:  # whatever happens from here on, the request gets a response
-            if count > self.bounds.requests:
+            if len(self._incoming) > self.bounds.requests:
                 raise RpcError(TOO_MANY, "Too many requests in flight")
             if self.admit(request) is RUN:
                 return request
@@ -1042,8 +1021,9 @@ class Peer:
 
     def refuse(self, message: Any, error: RpcError, reply: Reply) -> None:
         """Answer a line or a message that is not valid."""
-        reply.answer(self.writer, response_line(
-            readable_id(message), error, self.row.null_id))
+        line = response_line(readable_id(message), error, self.row.null_id)
+        with self._lock:
+            reply.answer(self.writer, line)
 
     def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
         """Tell the other side that this side has given up a request. Plain JSON-RPC has
@@ -1285,7 +1265,7 @@ class ServerSession(McpPeer):
         # With workers=0, jobs run on the main thread, where a signal could cut a line.
         # So another thread writes.
         super().__init__(send, start, bounds=server.bounds, trace=server.trace,
-                         may_block=server.workers > 0)
+                         would_block=lambda line: server.workers == 0)
         self.server = server
         self.state = NEW
         # Facts that the client has sent about itself in the handshake, under the names
@@ -1300,10 +1280,11 @@ class ServerSession(McpPeer):
         """Check revision, method, lifecycle and params, in this order. A request that
         may not come before the handshake names no revision, so it fails first.
 
-        The revision comes first, because it decides about all the others. A method that
-        does not exist is told before the lifecycle, because waiting does not help. All
-        this runs on the thread that reads, so the result of initialize holds for the
-        very next line. Only a request that runs code of the author needs a job.
+        The revision comes first, because it decides about all the others. It stands in
+        params, so these have to be an object before. A method that does not exist is
+        told before the lifecycle, because waiting does not help. All this runs on the
+        thread that reads, so the result of initialize holds for the very next line.
+        Only a request that runs code of the author needs a job.
         """
         method = request.method
         params = object_in(request.params, "params")
@@ -1400,7 +1381,7 @@ class ServerSession(McpPeer):
                 if wish is True or (wish and uri in map(normal_uri, wish)):
                     meta = {META_SUBSCRIPTION: request.request_id}
                     self.put_notification(method, {"_meta": meta, **params}, request)
-        self.writer.flush(may_block=False)
+        self.writer.flush_soon()
 
     def close(self, why: Exception | None = None) -> None:
         """End the session. Requests that were received can still be answered.
@@ -1949,22 +1930,15 @@ class Context:
     def _check_input(self, method: str, params: Json) -> None:
         """Raise an exception if the revision does not have an input, or if the client
         does not offer it."""
+        check_input(method, params, self.row)
         needs = INPUT_METHODS[method]
-        check_shape(params, needs.params, f"{method}: params")
         offer = self._client_meta().get(META_CAPABILITIES, {}).get(needs.capability)
         # The parts of the capability that are needed. includeContext may be "none".
         needed = [part for member, part in needs.parts.items()
                   if params.get(member, "none") != "none"
                   and member not in self.row.free_params]
         if method == "elicitation/create":
-            mode = params.get("mode", "form")
-            form = params.get("requestedSchema", {})
-            examine(form, "requestedSchema")
-            used = [mode, *("list" for field in form.get("properties", {}).values()
-                            if field["type"] == "array")]
-            if not set(used) <= set(self.row.elicitation):
-                raise ValueError(f"{self.revision} has no elicitation of {used[-1]}")
-            needed = [mode]
+            needed = [params.get("mode", "form")]
             if isinstance(offer, dict) and "url" not in offer:
                 offer = {"form": {}}  # an offer without a mode means form
         if isinstance(offer, dict) and all(part in offer for part in needed):
@@ -1975,6 +1949,24 @@ class Context:
             raise RuntimeError(reason)  # legacy revisions have no code for this
         raise RpcError(MISSING_CAPABILITY, reason, {"requiredCapabilities": {
             needs.capability: {part: {} for part in needed}}})
+
+
+def check_input(method: str, params: Any, row: Revision,
+                is_trusted: bool = True) -> None:
+    """Raise ValueError or NotImplementedError if the params of a request for input do
+    not have the form that the method and the revision demand. A client accepts a field
+    that is a list in any revision."""
+    check_shape(params, INPUT_METHODS[method].params, f"{method}: params")
+    if method == "elicitation/create":
+        form = params.get("requestedSchema", shape())
+        examine(form, "requestedSchema", is_trusted=is_trusted)
+        used = {params.get("mode", "form")}
+        if is_trusted and any(field["type"] == "array"
+                              for field in form["properties"].values()):
+            used.add("list")
+        missing = used.difference(row.elicitation)
+        if missing:
+            raise ValueError(f"{row.version} has no elicitation of {missing}")
 
 
 def input_fault(method: str, params: Json, result: Any,
@@ -2300,7 +2292,7 @@ class Registration(NamedTuple):
     pattern: re.Pattern[str] | None = None  # of a template: the URIs that it matches
 
 
-def extended(table: dict[K, V], key: K, value: V) -> dict[K, V]:
+def extended(table: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
     """Return a table with one more entry. ValueError: the key is registered already."""
     if key in table:
         raise ValueError(f"{key!r} is registered already; use another name")
@@ -2348,20 +2340,11 @@ class Server:
         for capability in capabilities:
             self._offer(capability)
 
-    @typing.overload
-    def tool(self, function: F) -> F: ...
-    @typing.overload
-    def tool(self, function: None = None, *, name: str | None = None,
-             title: str | None = None, description: str | None = None,
-             input_schema: Json | None = None, output_schema: Json | None = None,
-             annotations: Json | None = None, icons: list[Json] | None = None,
-             meta: Json | None = None) -> Callable[[F], F]: ...
-
     def tool(self, function: Code | None = None, *,
              name: str | None = None, title: str | None = None,
              description: str | None = None, input_schema: Json | None = None,
              output_schema: Json | None = None, annotations: Json | None = None,
-             icons: list[Json] | None = None, meta: Json | None = None) -> Any:
+             icons: list[Json] | None = None, meta: Json | None = None) -> Code:
         """Make a function a tool: @server.tool, or with options.
 
         The hints of its parameters become the input schema, and cast the arguments. If
@@ -2415,18 +2398,10 @@ class Server:
 
         return register
 
-    @typing.overload
-    def prompt(self, function: F) -> F: ...
-    @typing.overload
-    def prompt(self, function: None = None, *, name: str | None = None,
-               title: str | None = None, description: str | None = None,
-               icons: list[Json] | None = None,
-               meta: Json | None = None) -> Callable[[F], F]: ...
-
     def prompt(self, function: Code | None = None, *,
                name: str | None = None, title: str | None = None,
                description: str | None = None, icons: list[Json] | None = None,
-               meta: Json | None = None) -> Any:
+               meta: Json | None = None) -> Code:
         """Make a function a prompt. Its parameters are strings.
 
         It returns a str, a content block, a message {"role", "content"}, or a list of
@@ -2623,9 +2598,6 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
     while True:
         try:
             chunk = os.read(fd, 65536)  # what a pipe holds on Linux
-        except BlockingIOError:  # another process, often node, has made it non-blocking
-            wait_until_ready(fd, writes=False)
-            continue
         except OSError:  # a terminal that hung up, or a connection that was reset
             chunk = b""
         if not chunk:
@@ -2646,24 +2618,10 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
 
 def write_line(fd: int, line: bytes) -> None:
     """Write a line and its newline, in as many pieces as the descriptor takes."""
-    rest: Any = line + b"\n"
-    while rest:
-        try:
-            written = os.write(fd, rest)
-        except BlockingIOError:
-            wait_until_ready(fd, writes=True)
-            continue
-        if written == len(rest):  # the usual case
-            return
-        rest = memoryview(rest)[written:]
-
-
-def wait_until_ready(fd: int, writes: bool) -> None:
-    """Wait until a non-blocking descriptor can be read or written."""
-    if sys.platform != "win32":  # there, pipes are in blocking mode
-        poll = select.poll()  # select() refuses descriptors above 1023
-        poll.register(fd, select.POLLOUT if writes else select.POLLIN)
-        poll.poll()
+    data = line + b"\n"
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, memoryview(data)[written:])
 
 
 class Pool:
@@ -2872,16 +2830,13 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
     except BaseException:  # after a signal it is Interrupted, or what a lock made of it
         if not signals:
             raise
-    finally:
-        if signals:  # the handlers stay, as something may hang from here on, too
-            finish(peer, LAST_WORDS)
-            replaced.clear()
-        for number, handler in replaced.items():
-            signal.signal(number, handler)
-        if peer.writer.is_done() and not peer.unanswered():
-            streams.restore()  # otherwise, print() could damage a line
-    if signals:
+    if signals:  # the handlers stay, as something may hang from here on, too
+        finish(peer, LAST_WORDS)
         raise SystemExit(128 + signals[0])
+    for number, handler in replaced.items():
+        signal.signal(number, handler)
+    if peer.writer.is_done() and not peer.unanswered():
+        streams.restore()  # otherwise, print() could damage a line
 
 
 def replace_handlers(signals: list[int], replaced: dict[int, Any]) -> None:
@@ -2930,59 +2885,46 @@ class StandardStreams:
         null = os.open(os.devnull, os.O_RDWR)
         while null <= 2:
             null = os.open(os.devnull, os.O_RDWR)
-        self._is_taken = True
         self._process = os.getpid()
         self.stdin = os.dup(0)
         # On Windows, dup2() waits while a thread reads the descriptor that it copies.
         self._unread_stdin = os.dup(0)
         self._stdout = os.dup(1)
-        if sys.platform == "win32":
-            import msvcrt
+        for fd in (self.stdin, self._stdout):
+            if sys.platform == "win32":
+                import msvcrt
 
-            msvcrt.setmode(self.stdin, os.O_BINARY)
-            msvcrt.setmode(self._stdout, os.O_BINARY)
-        self._null = null
+                msvcrt.setmode(fd, os.O_BINARY)
+            else:  # another process, often node, may have made it non-blocking
+                os.set_blocking(fd, True)
         os.dup2(null, 0)
-        self._flush_to(2)
-        # Text that stderr cannot express must not fail a tool that prints it.
-        self._errors = getattr(sys.stdout, "errors", None)
-        self._set_errors("backslashreplace")
+        os.close(null)
         os.dup2(2, 1)
+        self._print_stream = sys.stdout
+        self._flush()
+        # For print(). Text that stderr cannot express must not fail a tool.
+        sys.stdout = open(2, "w", 1, errors="backslashreplace", closefd=False)
 
-    def _flush_to(self, target: int) -> None:
-        """Connect descriptor 1 with a target, and write what print() still holds."""
+    def _flush(self) -> None:
+        """Write to stderr what the stream of print() still holds."""
         try:
-            os.dup2(target, 1)
-            print(end="", flush=True)  # sys.stdout may be None
-        except (OSError, ValueError):  # of stderr; or a tool has closed stdout
+            print(end="", flush=True, file=self._print_stream)
+        except (OSError, ValueError):  # of stderr; or a tool has closed the stream
             pass
 
-    def _set_errors(self, errors: str | None) -> None:
-        """Say what print() does with text that stdout cannot express. Python looks at
-        the position in the file, if the real stdout is one, so connect that again."""
-        os.dup2(self._stdout, 1)
-        stdout = sys.stdout  # a tool may have replaced or closed it
-        if isinstance(stdout, io.TextIOWrapper) and not stdout.closed:
-            stdout.reconfigure(errors=errors)
-
     def send(self, line: bytes) -> None:
-        """Write a line to the real stdout, until restore()."""
+        """Write a line to the real stdout."""
         if os.getpid() != self._process:
             raise OSError("a process that a tool has forked cannot answer")
-        if self._is_taken:
-            write_line(self._stdout, line)
+        write_line(self._stdout, line)
 
     def restore(self) -> None:
-        """Give both back. Text that print() still holds goes to stderr, or is dropped
-        if stderr takes no more."""
-        self._flush_to(2)
-        self._flush_to(self._null)
-        os.close(self._null)
+        """Give both back. The copies stay open, as threads may still use them."""
+        self._flush()
         os.dup2(self._unread_stdin, 0)
         os.close(self._unread_stdin)
-        self._set_errors(self._errors)
-        self._is_taken = False
-        os.close(self._stdout)  # stdin stays open, as a thread may still be reading it
+        os.dup2(self._stdout, 1)
+        sys.stdout = self._print_stream
 
 
 # --- Schemas: JSON Schema, dialect 2020-12 --------------------------------------------
@@ -3018,12 +2960,13 @@ class Schema:
 
     def fault_in(self, value: Any, name: str) -> str | None:
         """Return what is wrong with a value, or None. `name` stands for it there."""
-        fits = type(value) in self._types
         if type(value) is dict and self._members is not None:
             fits = self._required <= value.keys()
             for member, item in value.items():
                 if type(item) not in self._members.get(member, self._others):
                     fits = False
+        else:
+            fits = type(value) in self._types
         return None if fits else fault_in(value, self.schema, name)
 
 
@@ -3426,9 +3369,6 @@ def describe(hint: Any, where: str, scope: Json | None = None) -> tuple[Json, Ca
     """Return the schema of a hint, and the function that casts its values. TypeError
     means that JSON cannot express the hint; it begins with `where`. `scope` has the
     global names of the function that has the hint."""
-    for name in ("__supertype__", "__value__"):  # of NewType, and of `type X = ...`
-        if hasattr(hint, name):
-            return describe(getattr(hint, name), where, scope)
     args = typing.get_args(hint)
     origin = typing.get_origin(hint) or hint
     if hint is Any:
@@ -3502,13 +3442,11 @@ def describe_dataclass(hint: Any, where: str, scope: Json | None,
     for name, field in fields.items():
         if field.default is not dataclasses.MISSING:
             defaults[name] = field.default
-        elif field.init and field.default_factory is dataclasses.MISSING:
+        elif field.default_factory is dataclasses.MISSING:
             required.append(name)
     schema, cast = describe_object(
         {name: hints[name] for name in fields}, defaults, where, required, scope)
-    # A field with init=False is computed by the class itself.
-    return schema, lambda value: hint(**{
-        name: item for name, item in cast(value).items() if fields[name].init})
+    return schema, lambda value: hint(**cast(value))
 
 
 def describe_choices(values: Sequence[Any]) -> Json:
@@ -3638,9 +3576,6 @@ def signature_of(function: Any, where: str, may_take_all: bool) -> Signature:
     while hasattr(function, "__wrapped__"):  # set by functools.wraps()
         function = function.__wrapped__
         is_method = is_method or hasattr(function, "__self__")
-    if not hasattr(function, "__code__") and not isinstance(function, type):
-        function = getattr(function, "__call__", function)  # of an object
-        is_method = True
     code = getattr(function, "__code__", None)
     # The flags 4 and 8 mean *args and **kwargs; 32 and 512 mean a generator.
     takes_all = code is not None and code.co_flags & 8 != 0
@@ -4072,18 +4007,18 @@ class Client:
                 key: self.answers.answer_within(deadline, one, session.row)
                 for key, one in requests.items()}
             pending = session.request(method, {
-                **params, "inputResponses": responses,
-                **present(requestState=result.get("requestState"))})
+                **present(requestState=result.get("requestState")),
+                **params, "inputResponses": responses})
 
     def _list(self, method: str) -> list[Json]:
-        """Return the items of all pages. ValueError: the list has no end."""
+        """Return the items of all pages."""
         kind = LISTS[method]
         session = self._connected_session()
         deadline = Deadline(self.timeout)
         items: list[Json] = []
         cursors: set[str] = set()
         params: Json = {}
-        for _ in range(PAGE_LIMIT):
+        while True:
             page = self._result_of(session, session.request(method, params), deadline)
             check_shape(page, shape(kind, nextCursor={"type": ["string", "null"]},
                                     **{kind: NAMED_ITEMS}), method)
@@ -4091,13 +4026,11 @@ class Client:
             cursor = page.get("nextCursor")
             if cursor is None:  # "" is a cursor
                 return items
-            if cursor in cursors:
-                warn("%s: the server repeats a cursor, so the list may be incomplete",
-                     method)
+            if cursor in cursors or len(cursors) == PAGE_LIMIT:
+                warn("%s: the list of the server has no end; it is cut off", method)
                 return items
             cursors.add(cursor)
             params = {"cursor": cursor}
-        raise ValueError(f"{method}: the server sends more than {PAGE_LIMIT} pages")
 
 
 class Answers:
@@ -4129,19 +4062,14 @@ class Answers:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")
         given: Any = {} if params is None else params
         try:
-            check_shape(given, INPUT_METHODS[method].params, "params")
-            form = given.get("requestedSchema", shape())
-            examine(form, "params.requestedSchema", is_trusted=False)
-            mode = given.get("mode", "form")
-            if method == "elicitation/create" and mode not in row.elicitation:
-                raise ValueError(f"params.mode: {mode} is not in this revision")
+            check_input(method, given, row, is_trusted=False)
             if "tools" in given or "toolChoice" in given:  # only sampling has these
                 raise ValueError("params: sampling.tools is not offered")
         except (ValueError, NotImplementedError) as error:
             raise RpcError(INVALID_PARAMS, str(error)) from None
         result = self._handlers[method](given)
         if method == "elicitation/create" and isinstance(result, dict):
-            result = filled_in(form, mode, result)
+            result = filled_in(given, result)
         fault = input_fault(method, given, result, is_trusted=False)
         if fault is not None:
             raise ValueError(f"the handler of {method} returned {result!r:.60}: "
@@ -4172,16 +4100,16 @@ class Answers:
         return dict(outcomes[0])
 
 
-def filled_in(form: Json, mode: str, result: Json) -> Json:
+def filled_in(params: Json, result: Json) -> Json:
     """Return the result of an elicitation, with only the fields of the form. A field
     that the user has left out gets its default. [2025-11-25 client/elicitation]"""
     filled = {"action": result.get("action")}
-    if filled["action"] == "accept" and mode == "form":
+    if filled["action"] == "accept" and params.get("mode") != "url":
         given = result.get("content") or {}
+        fields = params.get("requestedSchema", shape())["properties"]
         filled["content"] = {
             name: given.get(name, field.get("default"))
-            for name, field in form["properties"].items()
-            if name in given or "default" in field}
+            for name, field in fields.items() if name in given or "default" in field}
     return filled
 
 
@@ -4202,19 +4130,21 @@ class ClientSession(McpPeer):
 
         super().__init__(
             send_while_open, ids=client.ids, bounds=client.bounds, trace=client.trace,
-            would_block=getattr(transport, "would_block", lambda line: True),
-            may_block=False)  # a server that does not read must not hold up a caller
+            # A server that does not read must not hold up a caller.
+            would_block=getattr(transport, "would_block", lambda line: True))
         self.introduction: Json = {}  # what the server says about itself
         self._client = client
         # The reading thread must not call the user's functions: one that uses the
         # client waits for a response, and then no thread would read that response. One
         # other thread calls them, in order.
         self._callbacks = Pool(1)
+        self._line_size = 0  # bytes of the line that is being taken in
         self._waiting = 0  # bytes of the notifications that wait for a callback
         self._caller: int | None = None  # the thread that is running a callback
         self.listeners: dict[int, tuple[Code | None, Deadline]] = {}  # by token
 
     def receive(self, line: bytes, send: Send | None = None) -> None:
+        self._line_size = len(line)
         if self.closed is None:  # after that, nothing of the server is heard
             super().receive(line, send)
 
@@ -4289,7 +4219,8 @@ class ClientSession(McpPeer):
         if readable_id(message) is not None and not self.row.modern:
             super().refuse(message, error, reply)
         else:
-            reply.answer(self.writer, None)
+            with self._lock:
+                reply.answer(self.writer, None)
 
     def handle_notification(self, method: str, params: Params) -> None:
         super().handle_notification(method, params)
@@ -4319,12 +4250,12 @@ class ClientSession(McpPeer):
         with self._lock:
             is_full = self._waiting > self.bounds.callbacks
             if not is_full:
-                self._waiting += self.line_size
+                self._waiting += self._line_size
         if is_full:
             self.complain("the callbacks are too slow; a notification was dropped")
         else:
             self._callbacks.start(partial(
-                self._call_back, partial(callback, *args), self.line_size))
+                self._call_back, partial(callback, *args), self._line_size))
 
     def _call_back(self, callback: Job, size: int) -> None:
         self._caller = threading.get_ident()
@@ -4366,13 +4297,7 @@ def agree(session: ClientSession, wanted: Revision | None, timeout: float,
         except (RequestTimeout, ValueError):
             if wanted is not None:
                 raise
-    try:
-        session.initialize(wanted or NEWEST_LEGACY, timeout)
-    except RpcError as error:  # of a modern server that was too slow for the probe
-        row = newest_common(error, MODERN_VERSIONS)
-        if row is None or wanted is not None:
-            raise
-        session.discover(row, timeout)
+    session.initialize(wanted or NEWEST_LEGACY, timeout)
 
 
 def newest_common(error: RpcError, versions: list[str]) -> Revision | None:
@@ -4445,8 +4370,8 @@ class InProcess:
         return False
 
     def send(self, line: bytes) -> None:
-        if self._session is not None:
-            self._session.receive(line)
+        session: Any = self._session
+        session.receive(line)
 
     def close(self) -> None:
         if self._session is not None:
@@ -4554,7 +4479,7 @@ class ChildProcess:
     def _report(self, process: Any, on_close: OnClose) -> None:
         """Close the connection, because the process no longer talks. If it is just
         ending, wait for its exit status, which helps more."""
-        how = "has closed its stdin or stdout"
+        how = "has closed its stdout"
         if self._has_ended(process):
             how = f"ended with status {process.returncode}"
         if self.stderr is None:

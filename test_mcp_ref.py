@@ -2196,7 +2196,8 @@ class TestTools(unittest.TestCase):
                 raise ValueError
 
         for value, words in ((Odd(), "Odd"), (ToolError(), "ToolError"), (KeyError(), "KeyError"),
-                             (ValueError("why"), "why"), ([float("nan")], ""), ({1}, "")):
+                             (SystemExit(3), "SystemExit: 3"), (ValueError("why"), "why"),
+                             ([float("nan")], ""), ({1}, "")):
             server, fail = Server("s", "1"), hinted(server_function(value))
             server.tool(fail), server.resource("x://a")(fail)
             with self.subTest(value=repr(type(value))), Client(server) as client:
@@ -4003,7 +4004,7 @@ class TestFaults(ProcessCase):
                     (True, "raise MemoryError"), (True, "raise GeneratorExit"),
                     (True, "globals()['again'] = lambda: again()\nagain()"),
                     (False, "out = 'x' * (16 << 20)"), (False, "os.chdir('/')"),
-                    (False, "os.close(1)"), (False, "sys.stdout.close()"),
+                    (False, "os.close(1)"), (True, "sys.stdout.close(), 1 / 0"),
                     (False, "sys.stdout = sys.__stdout__ = None"),
                     (WINDOWS, "threading.stack_size(1 << 48)")):  # no thread can be started then
                 child.send(process_run(1, code), process_run(2, "out = 'x'"), request_line(3))
@@ -4056,7 +4057,7 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
             end = self.process("", one)
             end.give(process_run(1, "print('printed'), os.system('echo child')"))
             self.assertIn(b'"id":1', (end.take(DEADLINE) or b"").replace(b" ", b""))
-            self.assertEqual(0, end.close())
+            end.close()
             self.assertIsNone(end.take(0.1))
         os.close(stderr), full != stderr and os.close(full)
 
@@ -4074,10 +4075,8 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
 
     @unittest.skipIf(WINDOWS, "pipes of Windows have to be in blocking mode")
     def test_the_descriptors_of_a_server_may_be_non_blocking(self) -> None:
-        """A line that does not fit into the pipe arrives completely, in both directions. Another
-        process that shares the descriptors may make them non-blocking at any time."""
-        child = self.start(before="shared = os.dup(0), os.dup(1)")
-        child.out("out = [os.set_blocking(one, False) for one in shared]")
+        """A line that does not fit into the pipe arrives completely, in both directions."""
+        child = self.start(before="os.set_blocking(0, False), os.set_blocking(1, False)")
         child.send(process_run(1, f"out = {'x' * 300_000!r}"))
         self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
         suspend(child.relay, True)
@@ -4305,15 +4304,6 @@ class SchemaPoint(Place):  # inherits x: int and y: int = 0
     tags: List[str] = dataclasses.field(default_factory=list)
 
 
-@dataclasses.dataclass
-class SchemaSquare:
-    side: int
-    area: int = dataclasses.field(init=False)
-
-    def __post_init__(self) -> None:
-        self.area = self.side ** 2
-
-
 SchemaOptions = TypedDict("SchemaOptions", {
     "deep": Annotated[bool, "how deep"], "at": SchemaPoint}, total=False)
 SchemaTotal = TypedDict("SchemaTotal", {"a": int, "b": "typing.NotRequired[int]"})
@@ -4376,16 +4366,12 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
     ("Annotated[int, 'size']", {**SCHEMA_INT, "description": "size"}, 1.0, 1),
     ("list[Annotated[int, {'minimum': 0}, 'size']]", {"type": "array", "items": {
         **SCHEMA_INT, "minimum": 0, "description": "size"}}, [1.0], [1]),
-    ("typing.NewType('Size', int)", SCHEMA_INT, 1.0, 1),
-    ("typing.NewType('Spot', SchemaPoint)", SCHEMA_POINT, SCHEMA_P, SCHEMA_Q),
-    *[("typing.TypeAliasType('Sizes', List[int])",  # as `type Sizes = List[int]`
-       {**SCHEMA_LIST, "items": SCHEMA_INT}, [1.0], [1])] * (sys.version_info >= (3, 12)),
     *[("int | None", SCHEMA_MAYBE, 2.0, 2)] * (sys.version_info >= (3, 10)),
     *[("SchemaTotal", schema_object({"a": SCHEMA_INT, "b": SCHEMA_INT}, "a"), {"a": 1.0}, {"a": 1})
       ] * (sys.version_info >= (3, 11))]
 SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema, arguments, result)
     *[(why, fn, schema_object({"a": SCHEMA_INT}, "a"), {"a": 1.0}, ["1", "red"]) for why, fn in (
-        ("async method", SchemaTool().method), ("an object with __call__", SchemaTool()),
+        ("async method", SchemaTool().method),
         ("functools.wraps", functools.wraps(SchemaTool().method)(
             lambda *args, **more: SchemaTool().method(*args, **more))),
         ("lambda", hinted(lambda a: [str(a), "red"], a=int)))],
@@ -4539,13 +4525,6 @@ class TestHints(unittest.TestCase):
             self.assertRaisesRegex(TypeError, "b", server.tool(input_schema=schema), lacks)
         self.assertRaises(TypeError, server.tool, lambda **arguments: "")
 
-    def test_a_field_that_its_class_computes_is_part_of_a_result(self) -> None:
-        """An argument with this hint may have it, too, but it has no effect."""
-        for given in {"side": 2}, {"side": 2, "area": 5}:
-            _, result = self.use(hinted(
-                lambda it: it, it=SchemaSquare, **{"return": SchemaSquare}), {"it": given})
-            self.assertEqual({"side": 2, "area": 4}, result["structuredContent"])
-
     def test_a_cast_that_fails_leaves_the_value_to_the_next_alternative(self) -> None:
         hint = Union[decimal.Decimal, str]
         _, result = self.use(hinted(lambda it: repr(it), it=hint), {"it": "x"})
@@ -4669,20 +4648,6 @@ def take(it: Outer) -> Outer:
 < {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 = (wire.opened, wire.ended, client.protocol_version) == (2, 1, revision)
-
-== If a server that is too slow for the probe refuses initialize, and names a modern revision, the
-   client sends server/discover again  OURS 2025-11-25 raw client
-! client = wire.client = Client(wire, probe_timeout=0.05); client.connect()
-> {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$probe","...":0}}
-> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
-< {"jsonrpc":"2.0","id":"$hello","error":{"code":-32022,"message":"Unsupported protocol version",
-   "data":{"supported":["2026-07-28"],"requested":"2025-11-25"}}}
-> {"jsonrpc":"2.0","id":"$again","method":"server/discover","params":"..."}
-< {"jsonrpc":"2.0","id":"$again","result":{"resultType":"complete","ttlMs":0,"cacheScope":"private",
-   "supportedVersions":["2026-07-28"],"capabilities":{}}}
-= (client.protocol_version, wire.opened) == ("2026-07-28", 1)
-! client.close()
 
 == A client sends no other request while connect() is running  SHOULD legacy raw client
    [life.client-no-early-requests]
@@ -4934,21 +4899,17 @@ class TestClientRequests(unittest.TestCase):
             for end in ("", ',"nextCursor":null')])
 
     def test_a_list_whose_cursors_have_no_end_ends(self) -> None:
-        """OURS: If a cursor comes again, the items so far are returned, with a warning. If each
-        page has a new cursor, ValueError is raised."""
+        """OURS: If a cursor comes again, or after a thousand cursors, the items so far are returned,
+        with a warning."""
         for (cursor, pages), revision in itertools.product((
-                (str, 0), (lambda n: "ab"[n % 2], 3), (lambda n: "a", 2)), (LEGACY[0], MODERN)):
+                (str, 1001), (lambda n: "ab"[n % 2], 3), (lambda n: "a", 2)), (LEGACY[0], MODERN)):
             end, asked = Wire(revision), []  # type: ignore[var-annotated]
             end.respond = lambda message: asked.append(f"{len(asked)}") or {
                 "prompts": [{"name": asked[-1]}], "nextCursor": cursor(len(asked))}
             with end.client as client, self.subTest(pages=pages, revision=revision):
-                if pages:
-                    with self.assertLogs(mcp_ref.__name__, "WARNING"):
-                        listed = client.list_prompts()
-                    self.assertEqual([*"0123"[:pages]], [one["name"] for one in listed])
-                else:
-                    self.assertRaises(ValueError, client.list_prompts)
-            self.assertLess(len(asked), 1100)
+                with self.assertLogs(mcp_ref.__name__, "WARNING"):
+                    listed = client.list_prompts()
+                self.assertEqual([*map(str, range(pages))], [one["name"] for one in listed])
 
     def call(self, schema: Any, value: Any, times: int = 1, **more: Any) -> None:
         """List and call a tool, whose server declares a schema and sends structured content."""
@@ -5744,13 +5705,12 @@ class TestWindows(ProcessCase):
     """A server and a client are not disturbed by the peculiarities of Windows."""
 
     def test_print_of_text_that_the_encoding_of_stdout_lacks_does_not_fail(self) -> None:
-        """There, a pipe has the encoding cp1252. After run(), stdout is as strict as before."""
-        child = self.start(before="sys.stdout.reconfigure(encoding='cp1252', errors='strict')",
-                           main="server.run()\nos.write(2, sys.stdout.errors.encode())")
-        child.send(*OPENING, process_run(1, "print('\u2713', flush=True)"))
+        """There, a pipe has the encoding cp1252."""
+        child = self.start(before="sys.stdout.reconfigure(encoding='cp1252', errors='strict')")
+        child.send(process_run(1, "print('\u2713', flush=True)"))
         self.assertEqual("done", text_of(child.until(1)["result"]))
         child.end()
-        self.assertEqual(["\\u2713", "strict"], child.said.split())
+        self.assertIn(*child.said.split(), ("\u2713", "\\u2713"))
 
     def test_control_c_ends_each_wait_of_a_client_at_once(self) -> None:
         """Before Python 3.14, it interrupts no lock on Windows. Open requests are cancelled."""
