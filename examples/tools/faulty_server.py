@@ -117,6 +117,7 @@ FAULTS = {
     "needless-state": Fault("requestState", "note", MODERN),
     # a requestState is not bound to the arguments of its call
     "foreign-state": Fault("mrtr.state.replay-binding", "WARN", MODERN)}
+# Three more names are used by single tests: "crlf", "picky" and "unflushed".
 HOPELESS = ("dead", "deaf", "mute", "closed", "endless", "endless-line")  # no session opens
 
 server = Server("faulty", "1")
@@ -191,6 +192,7 @@ class FaultyServer:
         self.fault = fault
         self.lock = threading.Lock()  # held while something is written
         self.seen: dict[Any, Any] = {}  # what a fault remembers
+        self.unflushed = b""
         self.requests = 0
         self.calls = 0
         self.session = server.connect(
@@ -202,11 +204,19 @@ class FaultyServer:
             self.receive(line)
         if self.fault in ("silent-end", "lost-calls"):
             os._exit(0)
+        if self.fault == "unflushed":
+            self.fault = ""
+            self.write(self.unflushed)
         self.session.close()
         if self.fault == "stays":
             time.sleep(99)
 
     def write(self, data: bytes) -> None:
+        if self.fault == "crlf":
+            data = data.replace(b"\n", b"\r\n")
+        if self.fault == "unflushed":
+            self.unflushed += data
+            return
         with self.lock:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()

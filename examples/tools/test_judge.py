@@ -32,21 +32,6 @@ import os, runpy, sys
 os.chdir(sys.argv[2])
 runpy.run_path(sys.argv[1])['server'].run()
 """
-CRLF = """
-import subprocess, sys
-child = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
-for line in child.stdout:
-    sys.stdout.buffer.write(line.rstrip() + b"\\r\\n")
-    sys.stdout.buffer.flush()
-"""
-AT_THE_END = """
-import json, sys
-messages = [json.loads(line) for line in sys.stdin]
-for message in messages:
-    if "id" in message:
-        error = {"code": -32601, "message": "?"}
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}))
-"""
 TOUCH = """
 import os
 from mcp_ref import Server
@@ -203,7 +188,7 @@ class TestNoFalseAlarm(JudgeCase):
                  judge.REVISIONS[0], *judge.REVISIONS[-2:]) for path in servers])
 
     def test_a_server_may_end_its_lines_with_a_carriage_return(self) -> None:
-        self.assert_clean([*PYTHON, "-c", CRLF, *SERVER], RULES, *judge.REVISIONS)
+        self.assert_clean([*SERVER, "crlf"], RULES, *judge.REVISIONS)
 
 
 def has_server(path: str) -> bool:
@@ -265,7 +250,7 @@ class TestStages(JudgeCase):
     def test_stage_1_ends_at_the_first_fault_whatever_it_is(self) -> None:
         """It says why, as far as that shows."""
         for server, words in (
-                ([*PYTHON, "-c", AT_THE_END], "flush stdout after each line"),
+                ([*SERVER, "unflushed"], "flush stdout after each line"),
                 ([*PYTHON, "-c", "print('usage')"], "the command may be wrong"),
                 ([*SERVER, "mute"], "Two requests got no response"),
                 ([*SERVER, "twice"], "Expected  no such line"),

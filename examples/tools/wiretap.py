@@ -593,13 +593,12 @@ class Watch:
             flags.append("an error without an id: the other side could not read a "
                          "message")
             return
-        for other, request in self._open[requester].items():
-            if str(other) == str(rid):
-                flags.append(f"id changed: the response has {to_json(rid)}, the "
-                             f"request {to_json(other)}")
-                request.fault += f" (id changed: a response has {to_json(rid)})"
-                return
-        if rid in self._used_ids[requester]:
+        twin = self._twin(requester, rid)
+        if twin is not None:
+            flags.append(f"id changed: the response has {to_json(rid)}, the request "
+                         f"{to_json(twin.entry['id'])}")
+            twin.fault += f" (id changed: a response has {to_json(rid)})"
+        elif rid in self._used_ids[requester]:
             flags.append(f"a second response to the request {to_json(rid)}")
         else:
             flags.append(f"the response has the id {to_json(rid)}, which no request "
@@ -695,21 +694,21 @@ class Watch:
         way = entry["way"]
         rid = params.get("requestId")
         entry["about"] = to_json(rid)
-        if type(rid) in (int, str):
-            request = self._open[way].get(rid)
-            if request is None:
-                # The only request of the other side that may be cancelled.
-                request = self._open[OPPOSITE[way]].get(rid)
-                if request is not None and request.entry["method"] != LISTEN:
-                    request = None
-            if request is not None:
+        for side in (way, OPPOSITE[way]):
+            request = self._open[side].get(rid) if type(rid) in (int, str) else None
+            # Only subscriptions/listen of the other side may be cancelled.
+            if request and (side == way or request.entry["method"] == LISTEN):
                 self._cancel(entry, request)
                 return
-        for other in self._open[way]:
-            if str(other) == str(rid):
-                entry["flags"].append("id changed: the notification has "
-                                      f"{to_json(rid)}, the request {to_json(other)}")
-                return
+        twin = self._twin(way, rid)
+        if twin is not None:
+            entry["flags"].append(f"id changed: the notification has {to_json(rid)}, the "
+                                  f"request {to_json(twin.entry['id'])}")
+
+    def _twin(self, way: str, rid: Any) -> Optional[OpenRequest]:
+        """Return an open request whose id differs from another id in its type only."""
+        return next((request for other, request in self._open[way].items()
+                     if str(other) == str(rid)), None)
 
     def _cancel(self, entry: Entry, request: OpenRequest) -> None:
         method = request.entry["method"]
