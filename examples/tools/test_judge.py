@@ -1,7 +1,6 @@
 """Test that judge.py gives the right verdict on servers with known faults."""
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import io
 import json
@@ -12,12 +11,12 @@ import subprocess
 import tempfile
 import unittest
 import unittest.mock
-from typing import Any, Callable, List, Tuple
+from typing import Any, List, Tuple
 
 import judge
 from faulty_server import FAULTS, HOPELESS
 from test_mcp_ref import (DEADLINE, ENVELOPE, HERE, PROCESS_ENV, PROCESS_FIXTURE,
-                          PYTHON)
+                          PYTHON, ProcessCase)
 
 TOOLS = os.path.join(HERE, "examples", "tools")
 SERVER = [*PYTHON, "-c", f"""
@@ -74,19 +73,7 @@ def run(arguments: List[str]) -> Tuple[int, str]:
     return status, out.getvalue()
 
 
-class JudgeCase(unittest.TestCase):
-    """The base of tests that judge several servers."""
-
-    def beside(self, check: Callable[..., None], cases: Any) -> None:
-        """Call check(*arguments) for each case (name, *arguments), four at a time."""
-        with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            jobs = [(case[0], pool.submit(check, *case[1:])) for case in cases]
-            for name, job in jobs:
-                with self.subTest(name):
-                    job.result(6 * DEADLINE)
-
-
-class TestJudge(JudgeCase):
+class TestJudge(ProcessCase):
     """The judge gives the right verdict on servers with known faults."""
 
     def test_each_fault_is_found_by_its_rule(self) -> None:
@@ -152,7 +139,7 @@ class TestJudge(JudgeCase):
         self.assertEqual([], [line for line in lines if '"params":null' in line])
 
 
-class TestNoFalseAlarm(JudgeCase):
+class TestNoFalseAlarm(ProcessCase):
     """A server that keeps the specification is clean. Notes are allowed."""
 
     def assert_clean(self, command: List[str], rules: List[Any], *revisions: str
@@ -197,7 +184,7 @@ def has_server(path: str) -> bool:
         return bool(re.search(r"(?m)^server = Server\(", file.read()))
 
 
-class TestPermission(JudgeCase):
+class TestPermission(ProcessCase):
     """The judge calls a tool only if it is allowed to."""
 
     def touched(self, **options: Any) -> Any:
@@ -231,7 +218,7 @@ class TestPermission(JudgeCase):
             self.assertIs(allowed, one.allowed({"name": "a", "annotations": hints}))
 
 
-class TestStages(JudgeCase):
+class TestStages(ProcessCase):
     """--stage N judges what belongs to the first N steps of examples/steps/.
 
     The walk there shows which program holds and which fails each stage.
@@ -270,7 +257,7 @@ class TestStages(JudgeCase):
         self.assertNotIn("FAIL  not JSON: 9", out)
 
 
-class TestReport(JudgeCase):
+class TestReport(ProcessCase):
     """The report names the cause first, and what a maintainer needs."""
 
     def report(self, fault: str, only: str = "") -> Tuple[str, List[Any]]:
@@ -353,7 +340,7 @@ class TestBaseline(unittest.TestCase):
 
 
 
-class TestCommandLine(JudgeCase):
+class TestCommandLine(ProcessCase):
     """Options, reports and exit status."""
 
     def test_a_failure_shows_the_rule_and_the_conversation(self) -> None:
