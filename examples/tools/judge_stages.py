@@ -24,39 +24,20 @@ from test_mcp_ref import ENVELOPE, MODERN, Transcript, hello  # noqa: E402
 
 LAST = 7
 STEPS = {  # number -> (name, what to build)
-    1: ("messages",
-        "Receive one line, decode it as JSON, and classify the message. It is a request "
-        'if jsonrpc is "2.0", method is a string, id is a string or an integer, and '
-        "params, if there are any, are an object. Respond to an unknown method with the "
-        "error -32601, to a message that is not valid with -32600, and to a line that "
-        "is not JSON with -32700. A message with a method and without an id is a "
-        "notification: do not respond to it, even if its method is unknown. A message "
-        "with result or error is a response: do not respond to it, either. Flush stdout "
-        "after each line. No line may end the program."),
-    2: ("handshake",
-        "Open a session: respond to initialize with protocolVersion, capabilities and "
-        "serverInfo, and to ping with an empty object. In the revision 2025-03-26, "
-        "respond to a batch with an array."),
-    3: ("tools",
-        "Declare the capability tools. Respond to tools/list with name and inputSchema, "
-        "and to tools/call with content. Call a handler only if the arguments have no "
-        "faults by the schema."),
-    4: ("stdout is the wire",
-        "Make sure that print() and child processes cannot write to stdout, and cannot "
-        "read from stdin. Add the tool shout, which prints."),
-    5: ("side by side",
-        "Run each handler in a thread of its own. Write under a lock. Report progress, "
-        "and do not respond to a request that was cancelled. At the end of stdin, "
-        "respond to what has arrived."),
-    6: ("asking",
-        "Send requests to the client while a handler runs, with ids of your own, and "
-        "wait for the responses. Ask only for what the client offers."),
-    7: ("modern",
-        "Respond to server/discover. Serve requests of the modern era, which name the "
-        "revision 2026-07-28 in their _meta, without a session. Respond to "
-        "subscriptions/listen with the notification "
-        "notifications/subscriptions/acknowledged, and leave the request open until it "
-        "is cancelled. Ask by a result with the resultType input_required.")}
+    1: ("messages", "Respond to each request, to an unknown method with the error -32601. "
+        "Do not respond to notifications and responses. Respond to a message that is not "
+        "valid with -32600, and to a line that is not JSON with -32700. Flush stdout after "
+        "each line. No line may end the program."),
+    2: ("handshake", "Respond to initialize and ping, and in 2025-03-26 to batches."),
+    3: ("tools", "Declare the capability tools. Respond to tools/list, and to tools/call "
+        "if the arguments have no faults by the schema."),
+    4: ("stdout is the wire", "Keep what print() and child processes write from stdout, and "
+        "stdin from child processes. Add the tool shout, which prints."),
+    5: ("side by side", "Run each handler in a thread of its own. Report progress, and do "
+        "not respond to a request that was cancelled."),
+    6: ("asking", "Send requests to the client while a handler runs, if it offers that."),
+    7: ("modern", "Respond to server/discover and subscriptions/listen. Serve requests that "
+        "name the revision 2026-07-28 in their _meta, without a session.")}
 
 
 class Demand(NamedTuple):
@@ -261,7 +242,8 @@ def wrong_line(why: str, verdict: Verdict) -> Iterator[str]:
 
 def to_build(step: int) -> list[str]:
     name, words = STEPS[step]
-    return ["", *wrapped(f"Build next (step {step}, {name}): {words}")]
+    return ["", *wrapped(f"Build next (step {step}, {name}): {words} The details are in "
+                         "examples/steps/README.md.")]
 
 
 def finished(stage: int) -> list[str]:
