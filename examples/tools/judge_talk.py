@@ -657,11 +657,6 @@ def wish(want: Any) -> str:
 
 
 MISSING = object()
-KINDS = {
-    int: "number",
-    float: "number",
-    str: "string",
-    bool: "boolean"}
 
 
 def at_path(value: Any, path: list[Any], names: dict[str, Any]) -> Any:
@@ -683,9 +678,6 @@ def named(want: Any, names: dict[str, Any]) -> str:
     """Describe an expected value in words."""
     if not isinstance(want, str):
         return shown(want, 200)
-    if want.startswith("$ours:"):
-        kind = type(json.loads(want.partition(":")[2]))
-        return f"a {KINDS[kind]}"
     if want[:1] == "$":
         name = want[1:].rstrip("?")
         return shown(names[name], 200) if name in names else "a value"
