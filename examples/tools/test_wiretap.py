@@ -254,6 +254,8 @@ SOUND: List[List[str]] = [  # more sessions without faults
      "<< 1 ping", ">> 1 = {}"],
     # JSON allows blanks after a value, so a carriage return may stand before the newline.
     [*HELLO, CALL, "< " + expand(TOLD[3:]) + "\r"],
+    # After an error, initialize may come again.
+    [HELLO[0], "<< 0 ! -32602", *(line.replace(" 0 ", " 1 ") for line in HELLO)],
     [*MODERN, *MODERN], [*HELLO, PING[0], CALL, "@ 5", TOLD, PING[1]],
     [">> 0 ping", "<< 0 = {}", *(line.replace(" 0 ", " 1 ") for line in HELLO)]]
 

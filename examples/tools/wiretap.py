@@ -479,10 +479,6 @@ class Watch:
         elif way == ">" and method == "initialize":
             self._declared[">"] = members(params.get("capabilities"))
             self.state = INITIALIZING
-            # A client that sends initialize no longer waits for server/discover.
-            for other in self._open[">"].values():
-                if other.entry["method"] == DISCOVER and not other.is_reported:
-                    self._report_unanswered(entry, other)
 
     def _check_identity(self, entry: Entry, request: OpenRequest) -> None:
         """Check the id of a request, and whether its sender may send it."""
@@ -527,9 +523,6 @@ class Watch:
                 if self.state == NEW:
                     fault += " and has no _meta"
                 flags.append(fault)
-        if method == "elicitation/create" and self.revision is not None:
-            if not self.revision.elicitation:
-                flags.append(f"{method} does not exist in {self.revision.version}")
 
     def _check_capability(self, entry: Entry, method: str) -> None:
         """Check whether the side that serves or announces a method has declared it."""
@@ -541,9 +534,6 @@ class Watch:
         if capability == "completions" and self.revision is not None:
             if self.revision.version == NO_DECLARED_COMPLETION:
                 return
-        if capability in declared and method.endswith("subscribe"):
-            declared = members(declared[capability])
-            capability = "subscribe"
         if capability not in declared:
             entry["flags"].append(undeclared(method, capability, side))
 
@@ -729,8 +719,6 @@ class Watch:
     def _take_progress(self, entry: Entry, params: Json) -> None:
         token = params.get("progressToken")
         entry["about"] = to_json(params.get("progress"))
-        if params.get("total"):
-            entry["about"] += f"/{to_json(params['total'])}"
         for request in self._open[OPPOSITE[entry["way"]]].values():
             if "progressToken" in request.meta:
                 if request.meta["progressToken"] == token:
@@ -741,11 +729,6 @@ class Watch:
                               "open request has")
 
     # The end.
-
-    def _report_unanswered(self, entry: Entry, request: OpenRequest) -> None:
-        waited = entry["at"] - request.entry["at"]
-        request.is_reported = True
-        entry["flags"].append(f"{request.fault} for {waited:.1f} s")
 
     def end(self, at: float, status: int = 0, trouble: str = "", signalled: int = 0
             ) -> Entry:
@@ -777,7 +760,7 @@ class Watch:
                 is_expected = (request.given_up is not None
                                or request.entry["method"] == LISTEN)
                 if not request.is_reported and not is_expected:
-                    self._report_unanswered(entry, request)
+                    flags.append(f"{request.fault} for {at - request.entry['at']:.1f} s")
         for name in self._not_retried.values():
             flags.append(f"{name} needed input, and was never retried with it")
         if self.state == INITIALIZING:
