@@ -760,7 +760,8 @@ class Watch:
                 is_expected = (request.given_up is not None
                                or request.entry["method"] == LISTEN)
                 if not request.is_reported and not is_expected:
-                    flags.append(f"{request.fault} for {at - request.entry['at']:.1f} s")
+                    waited = entry["at"] - request.entry["at"]
+                    flags.append(f"{request.fault} for {waited:.1f} s")
         for name in self._not_retried.values():
             flags.append(f"{name} needed input, and was never retried with it")
         if self.state == INITIALIZING:
