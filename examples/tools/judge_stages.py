@@ -127,7 +127,7 @@ class Envelope:
 
     def run(self) -> None:
         for why, line, reply in sorted(ENVELOPE, key=place_of):
-            if self.end is None:
+            if self.end is None and not self.wrong:
                 self.connect()
             if self.why or self.wrong:
                 break
