@@ -244,24 +244,6 @@ def named(want: Any, got: Any, names: Dict[str, Any]) -> Any:
             for name, value in want.items()}
 
 
-def caret(value: Any, path: List[Any]) -> str:
-    """Return spaces and a caret that points to the end of a path in the line json.dumps(value)."""
-    if not path:
-        return "^"
-    mark, inside = "\ue000", json.loads(json.dumps(value))
-    at = inside
-    for step in path[:-1]:
-        at = at[step]
-    try:
-        at[path[-1]] = mark
-    except (IndexError, TypeError):
-        return "^ " + ".".join(map(str, path))
-    if path[-1] not in (value if len(path) == 1 else {}) and isinstance(at, dict):
-        at[path[-1]] = mark
-    words = "^ " + ".".join(map(str, path))
-    return " " * json.dumps(inside, ensure_ascii=False).index(mark) + words
-
-
 def modern_meta(offers: Any = None, revision: str = MODERN) -> Dict[str, Any]:
     """Return the members of `_meta` in which each modern request describes its client.
 
@@ -459,9 +441,9 @@ class Play:
                     self.names = names
                     left.remove(want)
                     break
-                faults.append(f"expected {json.dumps(want, ensure_ascii=False)}\ngot      "
-                              f"{json.dumps(plain, ensure_ascii=False)}\n"
-                              f"         {caret(plain, path)}")
+                faults.append(f"expected {json.dumps(want, ensure_ascii=False)}\n"
+                              f"got      {json.dumps(plain, ensure_ascii=False)}\n"
+                              f"at       {'.'.join(map(str, path))}")
             else:
                 raise Mismatch("\n".join(faults))
         self.space.update(self.names)
