@@ -4113,7 +4113,6 @@ def schema_object(properties: Any, *names: str) -> Any:
 SCHEMA_INT, SCHEMA_STR, SCHEMA_LIST = {"type": "integer"}, {"type": "string"}, {"type": "array"}
 SCHEMA_MAYBE = {"anyOf": [SCHEMA_INT, {"type": "null"}]}
 SCHEMA_COLOR = {"type": "string", "enum": ["red", "blue"]}
-SCHEMA_ITEMS = {**SCHEMA_LIST, "items": {}}
 SCHEMA_POINT = schema_object({
     "x": SCHEMA_INT, "y": {**SCHEMA_INT, "default": 0}, "color": {**SCHEMA_COLOR, "default": "red"},
     "tags": {**SCHEMA_LIST, "items": SCHEMA_STR}}, "x")
@@ -4123,7 +4122,7 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
     ("str", SCHEMA_STR, "a", "a"), ("int", SCHEMA_INT, 1.0, 1), ("Any", {}, [1.0], [1.0]),
     ("float", {"type": "number"}, 1.5, 1.5), ("float", {"type": "number"}, 1, 1),
     ("bool", {"type": "boolean"}, True, True), ("None", {"type": "null"}, None, None),
-    *[(hint, SCHEMA_ITEMS, [1, "a"], [1, "a"]) for hint in ("list", "List[Any]")],
+    *[(hint, {**SCHEMA_LIST, "items": {}}, [1, "a"], [1, "a"]) for hint in ("list", "List[Any]")],
     ("List[SchemaColor]", {**SCHEMA_LIST, "items": SCHEMA_COLOR}, ["red"], [SchemaColor.RED]),
     ("Dict[str, int]", {"type": "object", "additionalProperties": SCHEMA_INT}, {"a": 1.}, {"a": 1}),
     *[(hint, {"type": "object"}, {"a": 1.0}, {"a": 1.0}) for hint in ("dict", "Dict[str, Any]")],
@@ -5056,11 +5055,9 @@ class TestInProcess(unittest.TestCase):
     def test_the_timeout_of_a_call_includes_the_time_that_the_user_takes(self) -> None:
         for revision in LEGACY[-1], MODERN:
             answers = threading.Event()
-            self.addCleanup(answers.set)
-            with self.subTest(revision):
-                client = self.client(
-                    fixture_server(), protocol_version=revision,
-                    on_elicit=lambda params: answers.wait(DEADLINE) and {"action": "decline"})
+            with self.subTest(revision), Client(
+                    fixture_server(), timeout=DEADLINE, protocol_version=revision,
+                    on_elicit=lambda params: answers.wait(DEADLINE)) as client:
                 began = time.monotonic()
                 self.assertRaises(
                     RequestTimeout, client.call_tool, "ask", {"text": "?"}, timeout=0.1)
