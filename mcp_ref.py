@@ -128,7 +128,6 @@ import sys
 import textwrap
 import threading
 import time
-import types
 import typing
 from functools import partial
 from typing import (Any, Callable, Iterable, Iterator, NamedTuple, Protocol, Sequence,
@@ -381,9 +380,10 @@ def reason_of(error: BaseException) -> str:
             reason = str(one)
         except Exception:  # its own __str__ has failed
             pass
-        if type(one) in (KeyError, SystemExit) and reason:  # "KeyError: a" says more
-            reason = f"{type(one).__name__}: {reason}"
-        reasons.append(reason or type(one).__name__)
+        kind = type(one)
+        if kind in (KeyError, SystemExit) and reason:  # "KeyError: a" says more
+            reason = f"{kind.__name__}: {reason}"
+        reasons.append(reason or kind.__name__)
     return "; ".join(reasons)
 
 
@@ -440,6 +440,7 @@ class Revision(NamedTuple):
     unknown_resource: int = RESOURCE_NOT_FOUND  # error code
     # The Python types that structuredContent may have; (object,) allows all of them.
     structured: tuple[type, ...] = ()
+    wraps_data: bool = False  # data that is not an object becomes {"result": data}
     # The modes that exist: "form", "url"; and "list", if a field may hold a list.
     elicitation: tuple[str, ...] = ()
     # Params of requests for input that any client accepts in this revision. In other
@@ -465,10 +466,10 @@ REVISIONS = {row.version: row for row in (
              missing_members=("icons", "title", "outputSchema", "_meta", "message")),
     Revision("2025-03-26", batches=True, blocks=("text", "image", "resource", "audio"),
              missing_members=("icons", "title", "outputSchema", "_meta")),
-    Revision("2025-06-18", structured=(dict,), elicitation=("form",),
+    Revision("2025-06-18", structured=(dict,), wraps_data=True, elicitation=("form",),
              missing_members=("icons",)),
     Revision("2025-11-25", null_id=False, tool_errors=True, structured=(dict,),
-             elicitation=("form", "url", "list"), free_params=()),
+             wraps_data=True, elicitation=("form", "url", "list"), free_params=()),
     Revision("2026-07-28", modern=True, null_id=False, tool_errors=True,
              unknown_resource=INVALID_PARAMS, structured=(object,),
              elicitation=("form", "url", "list"), free_params=(),
@@ -500,7 +501,7 @@ class Method(NamedTuple):
     A method that a revision does not have, and a method whose capability the server
     does not offer, get the same answer: method not found. [2026-07-28 basic]
     """
-    capability: str = "logging"  # what the server has to offer; each offers logging
+    capability: str | None = None  # what the server has to offer
     params: Json = {}  # the schema of params
     runs_code: bool = False  # it runs code of the author, so it needs a job
     may_ask: bool = False  # its modern result may be input_required
@@ -718,9 +719,9 @@ class LineWriter:
             spawn_or_run(partial(self.flush, may_block=True))
 
     def flush(self, may_block: bool = False) -> None:
-        """Write the lines that wait. If another thread is writing already, it writes
-        these lines as well. If would_block() is true for a line, and may_block is
-        false, a new thread writes from there on."""
+        """Write the lines that wait. This ends if another thread is writing, which
+        writes these lines as well; if no line is left; or, unless may_block is true, at
+        a line for which would_block() is true: from there on, a new thread writes."""
         is_writer = False
         try:
             while True:
@@ -851,8 +852,8 @@ class Peer:
         self._start = start
         self._methods = methods or {}
         self._ids = ids or itertools.count(1)
-        self._lock = threading.RLock()  # guards all that follows
-        self.writer = LineWriter(self._lock, trace, self._on_write_error, would_block)
+        self.lock = threading.RLock()  # guards all that follows
+        self.writer = LineWriter(self.lock, trace, self._on_write_error, would_block)
         self._reply = Reply(send)
         self._incoming: dict[str | int, IncomingRequest] = {}  # without a response yet
         self._pending: dict[str | int, PendingRequest] = {}  # without a response yet
@@ -916,7 +917,7 @@ class Peer:
             except BaseException as error:  # SystemExit as well
                 self.complain("the notification %.80r failed", message["method"],
                               error=error)
-        with self._lock:
+        with self.lock:
             reply.answer(self.writer, None)
         return None
 
@@ -968,19 +969,17 @@ class Peer:
         except Exception as error:  # the result, or the data of an error, is not JSON
             outcome = error
             line = response_line(rid, error)
-        if isinstance(outcome, BaseException):
-            if not isinstance(outcome, (RpcError, ToolError)):
-                request.report = partial(
-                    warn, "%s failed", request.method, error=outcome)
-        with self._lock:
+        if isinstance(outcome, BaseException) and not isinstance(
+                outcome, (RpcError, ToolError)):
+            request.report = partial(warn, "%s failed", request.method, error=outcome)
+        with self.lock:
             if self._incoming.get(rid) is request:
                 del self._incoming[rid]
                 request.reply.answer(self.writer, line)
 
     def is_open(self, request: IncomingRequest) -> bool:
-        """Tell whether a request still waits for its response."""
-        with self._lock:
-            return self._incoming.get(request.request_id) is request
+        """Tell whether a request waits for its response. The caller holds the lock."""
+        return self._incoming.get(request.request_id) is request
 
     def _on_write_error(self, send: Send, error: Exception) -> None:
         """If the connection is broken, nothing can be answered."""
@@ -994,7 +993,7 @@ class Peer:
     def complain(self, message: str, *args: object,
                  error: BaseException | None = None) -> None:
         """Log a fault of the other side, but only the first ones of a connection."""
-        with self._lock:
+        with self.lock:
             self._complaints += 1
             is_new = self._complaints <= COMPLAINTS
         if is_new:
@@ -1022,7 +1021,7 @@ class Peer:
     def refuse(self, message: Any, error: RpcError, reply: Reply) -> None:
         """Answer a line or a message that is not valid."""
         line = response_line(readable_id(message), error, self.row.null_id)
-        with self._lock:
+        with self.lock:
             reply.answer(self.writer, line)
 
     def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
@@ -1034,7 +1033,7 @@ class Peer:
         rid: Any = message.get("id")
         pending = None
         if type(rid) in (int, str):  # in Python True == 1, but true is not an id
-            with self._lock:
+            with self.lock:
                 pending = self._pending.pop(rid, None)
         if pending is None:  # it is late, or its id was never used
             return
@@ -1056,12 +1055,12 @@ class Peer:
         """
         if type(rid) not in (int, str):
             return
-        with self._lock:
+        with self.lock:
             request = self._incoming.pop(rid, None)
             if request is None:
                 return
             request.cancelled = True
-            request.handler = None  # a job that waits need not keep the params
+            request.handler = request.params = None  # a job that waits keeps little
             request.reply.answer(self.writer, None)
         for pending in request.outgoing:
             self.give_up(pending, RequestCancelled(
@@ -1069,7 +1068,7 @@ class Peer:
 
     def unanswered(self) -> list[IncomingRequest]:
         """Return the incoming requests that have no response so far."""
-        with self._lock:
+        with self.lock:
             return list(self._incoming.values())
 
     # Messages that this side sends. Some of them belong to an incoming request: its
@@ -1086,7 +1085,7 @@ class Peer:
                          about: IncomingRequest | None) -> None:
         """Do the same as notify(), but write nothing yet."""
         line = encode(build_message(method, params))
-        with self._lock:
+        with self.lock:
             if self.writer.waiting <= self.bounds.line and (
                     about is None or self.is_open(about)):
                 reply = self._reply if about is None else about.reply
@@ -1106,14 +1105,14 @@ class Peer:
         """Send several requests, each (method, params), in one line. [jsonrpc 6]"""
         requests = []
         for method, params in calls:
-            with self._lock:
+            with self.lock:
                 rid = next(self._ids)
             requests.append(PendingRequest(self, rid, method, params))
         messages = [build_message(one.method, one.params, id=one.id)
                     for one in requests]
         line = encode(messages if len(messages) > 1 else messages[0])
         reply = self._reply if about is None else about.reply
-        with self._lock:
+        with self.lock:
             if self.closed is not None:
                 # Each call raises the same exception, without earlier tracebacks.
                 raise self.closed.with_traceback(None)
@@ -1138,7 +1137,7 @@ class Peer:
     def give_up(self, pending: PendingRequest, why: Exception) -> None:
         """Stop waiting for a response, and tell the other side. This has no effect if
         the request is finished already."""
-        with self._lock:
+        with self.lock:
             is_pending = self._pending.pop(pending.id, None) is not None
         if is_pending:
             pending.finish(None, why)
@@ -1149,7 +1148,7 @@ class Peer:
 
         Incoming requests can still be answered. Calling this again has no effect.
         """
-        with self._lock:
+        with self.lock:
             if self.closed is None:
                 self.closed = why or ConnectionClosed("the connection is closed")
             lost = list(self._pending.values())
@@ -1290,7 +1289,8 @@ class ServerSession(McpPeer):
         params = object_in(request.params, "params")
         meta = object_in(params.pop("_meta", None), "params._meta")
         route = self.server.routes.get(method)
-        if route is not None and route.rules.capability not in self.server.capabilities:
+        if route is not None and route.rules.capability is not None and (
+                route.rules.capability not in self.server.capabilities):
             route = None
         # A request that names a version in _meta is modern. For any other request, the
         # handshake counts.
@@ -1339,7 +1339,7 @@ class ServerSession(McpPeer):
     def subscribe(self, uri: str, is_wanted: bool) -> None:
         """Begin or end the subscription of a legacy client to a resource."""
         uri = normal_uri(uri)
-        with self._lock:
+        with self.lock:
             self._uris.discard(uri)
             if is_wanted:
                 self._check_room()
@@ -1351,7 +1351,7 @@ class ServerSession(McpPeer):
         granted = {
             member: asked[member] for method, member in CHANGES.items()
             if asked.get(member) and method.split("/")[1] in offered}
-        with self._lock:
+        with self.lock:
             self._check_room()
             # The acknowledgement has to be the first notification of the stream.
             self.put_notification("notifications/subscriptions/acknowledged", {
@@ -1372,7 +1372,7 @@ class ServerSession(McpPeer):
         """
         uri = normal_uri(params.get("uri", ""))
         capability = method.split("/")[1]  # "notifications/tools/list_changed": tools
-        with self._lock:
+        with self.lock:
             is_declared = self.state == READY and capability in self.declared
             if is_declared and (not params or uri in self._uris):
                 self.put_notification(method, params or None, None)
@@ -1391,7 +1391,7 @@ class ServerSession(McpPeer):
         response.
         """
         self.server.sessions.discard(self)
-        with self._lock:
+        with self.lock:
             streams = self._streams
             self._streams = []
         for request, _ in streams:
@@ -1661,7 +1661,7 @@ def result_of_tool(output_schema: Schema | None, value: Any, row: Revision) -> J
             raise ValueError(fault)
         wraps = output_schema.wraps
     if has_data:
-        if wraps and row.structured == (dict,):
+        if wraps and row.wraps_data:
             value = {"result": value}
         if isinstance(value, row.structured):  # a type that the revision has
             result["structuredContent"] = value
@@ -1672,8 +1672,7 @@ def listed_definition(row: Revision, kind: str, one: Registration) -> Json:
     """Return a definition as a list shows it in this revision."""
     known = row.known_members(kind, one.definition)
     schema = one.function.output_schema
-    if (kind == "tools" and schema is not None and schema.wraps
-            and row.structured == (dict,)):
+    if kind == "tools" and schema is not None and schema.wraps and row.wraps_data:
         string = json.dumps(schema.schema)  # its references move along
         known["outputSchema"] = shape("result", result=json.loads(
             string.replace('"$ref": "#', '"$ref": "#/properties/result')))
@@ -1849,8 +1848,7 @@ class Context:
         for key, (method, params) in requests.items():
             fault = input_fault(method, params, known.get(key))
             if fault is not None:
-                if known.pop(key, None) is not None:
-                    warn("%s: %s; the client is asked again", method, fault)
+                known.pop(key, None)
                 missing[key] = {"method": method, "params": params}
         if missing:
             raise InputRequired(missing, timeout)
@@ -1869,15 +1867,18 @@ class Context:
         encode(params)  # ValueError: a number is infinite
         token = self.meta.get("progressToken")
         now = time.monotonic()
-        is_due = (self._reports < PROGRESS_BURST or progress == total
-                  or now - self._last_report >= PROGRESS_PAUSE)
-        if is_due and progress > self._last_progress and type(token) in (str, int):
-            self._last_progress = progress
-            self._last_report = now
-            self._reports += 1
-            params = self.row.known_members("progress", params)
-            self.session.notify("notifications/progress",
-                                {"progressToken": token, **params}, self.request)
+        with self.session.lock:  # other threads of the tool may report as well
+            is_due = (self._reports < PROGRESS_BURST or progress == total
+                      or now - self._last_report >= PROGRESS_PAUSE)
+            if is_due and progress > self._last_progress and type(token) in (str, int):
+                self._last_progress = progress
+                self._last_report = now
+                self._reports += 1
+                params = self.row.known_members("progress", params)
+                self.session.put_notification(
+                    "notifications/progress", {"progressToken": token, **params},
+                    self.request)
+        self.session.writer.flush()
 
     def log(self, level: str, data: Any, logger: str | None = None) -> None:
         """Send data (any JSON) to the client's log, if the client wants this level.
@@ -2014,13 +2015,11 @@ def responses_of(context: Context, binding: str) -> Json:
     """Return all responses that the client has given for this call, now and in earlier
     requests. RpcError means that its state was not signed here for this call, or has
     expired."""
-    retry = {name: context.params[name] for name in RETRY_SHAPE["properties"]
-             if context.params.get(name) is not None}
-    fault = fault_in(retry, RETRY_SHAPE, "params")
+    fault = fault_in(context.params, RETRY_SHAPE, "params")
     if fault is not None:
         raise RpcError(INVALID_PARAMS, fault)
-    responses: Json = retry.get("inputResponses", {})
-    given = retry.get("requestState")
+    responses: Json = context.params.get("inputResponses", {})
+    given = context.params.get("requestState")
     if given is None:
         return responses
     import hmac
@@ -2199,7 +2198,7 @@ def find_resource(context: Context, uri: str) -> tuple[Registration, Json]:
     if wanted in tables["resources"]:
         return tables["resources"][wanted], {}
     for template in tables["resourceTemplates"].values():
-        match = template.pattern and template.pattern.match(wanted)
+        match = template.pattern.match(wanted)
         if match:
             arguments = {name: unescape(value)
                          for name, value in match.groupdict().items()}
@@ -2289,7 +2288,7 @@ class Registration(NamedTuple):
     definition: Json  # the item of the list method
     function: Function
     number: int  # registrations are counted, for the cursors of lists
-    pattern: re.Pattern[str] | None = None  # of a template: the URIs that it matches
+    pattern: Any = None  # of a template: a re.Pattern for the URIs that it matches
 
 
 def extended(table: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
@@ -2635,11 +2634,17 @@ class Pool:
 
     def start(self, job: Job) -> None:
         """Run a job on another thread, as soon as fewer than `limit` are running."""
+        must_run = False
         with self._lock:
             self._queue.append(job)
             if self.running < self._limit:
-                spawn(self._run_queue)  # it waits for the lock
+                try:
+                    spawn(self._run_queue)  # it waits for the lock
+                except RuntimeError:  # no thread can be started
+                    must_run = True
                 self.running += 1
+        if must_run:
+            self._run_queue()
 
     def _run_queue(self) -> None:
         """Run jobs of the queue until it is empty. `running` counts this thread."""
@@ -2669,10 +2674,12 @@ class ReadingPool(Pool):
     milliseconds. If the turn is free, the reader is running a job. If no other job has
     begun since the last look, this job is slow. Then a new thread takes the turn and is
     now the reader. When the slow job is done, its thread finds that another thread has
-    the turn. Then it runs the queue, and ends.
+    the turn. Then it runs the queue, and ends. Or it finds the turn free, because the
+    new reader is just running a job. Then it takes the turn, and the two have changed
+    their roles.
 
-    `running` counts the threads that have lost the turn, and those that run the queue.
-    The reader is not counted, even while it runs the job of its line.
+    `running` counts the threads that run jobs, without the reader: those that have lost
+    the turn, and those that run the queue.
     """
 
     def __init__(self, limit: int) -> None:
@@ -2898,7 +2905,6 @@ class StandardStreams:
             else:  # another process, often node, may have made it non-blocking
                 os.set_blocking(fd, True)
         os.dup2(null, 0)
-        os.close(null)
         os.dup2(2, 1)
         self._print_stream = sys.stdout
         self._flush()
@@ -3377,6 +3383,9 @@ def describe(hint: Any, where: str, scope: Json | None = None) -> tuple[Json, Ca
         return {"type": "integer"}, int
     if hint in (str, bool, float, type(None)):
         return {"type": TYPES[hint]}, unchanged
+    row = hint_row_of(hint)
+    if row is not None:
+        return dict(row.schema), partial(row.from_json, hint)
     if hasattr(hint, "__metadata__"):  # Annotated
         schema, cast = describe(hint.__origin__, where, scope)
         for note in hint.__metadata__:
@@ -3403,9 +3412,6 @@ def describe(hint: Any, where: str, scope: Json | None = None) -> tuple[Json, Ca
         return describe_typed_dict(hint, where, scope)
     if hasattr(hint, "__dataclass_fields__"):
         return describe_dataclass(hint, where, scope)
-    row = hint_row_of(hint)
-    if row is not None:
-        return dict(row.schema), partial(row.from_json, hint)
     raise TypeError(f"{where}: the hint {hint!r:.60} is not supported; use str, int, "
                     "float, bool, list, dict, Union, Literal, an Enum, a dataclass, or "
                     "add a row to HINTS")
@@ -3426,7 +3432,8 @@ def describe_typed_dict(hint: Any, where: str, scope: Json | None,
         mark = getattr(typing.get_origin(member), "_name", None)
         if mark in ("Required", "NotRequired"):
             hints[name] = typing.get_args(member)[0]
-        if mark == "Required" or (mark is None and name in hint.__required_keys__):
+        if mark == "Required" or (
+                mark != "NotRequired" and name in hint.__required_keys__):
             required.append(name)
     return describe_object(hints, {}, where, required, scope)
 
@@ -3486,7 +3493,7 @@ def describe_object(hints: Json, defaults: Json, where: str,
     for name, hint in hints.items():
         place = f"{where}.{name}"
         default = defaults.get(name)
-        if default is None and name not in required and is_union(hint):
+        if name in defaults and default is None and is_union(hint):
             # null means the same as no argument, and some hosts refuse null in schemas.
             hint = Union[tuple(one for one in typing.get_args(hint)
                                if one is not type(None))]
@@ -3534,6 +3541,9 @@ def to_plain(value: Any) -> Any:
     """Turn the result of a function into JSON values."""
     if type(value) in (str, int, float, bool):
         return value
+    row = hint_row_of(type(value))
+    if row is not None:
+        return row.to_json(value)
     if isinstance(value, enum.Enum):
         return to_plain(value.value)
     if hasattr(type(value), "__dataclass_fields__"):
@@ -3551,12 +3561,11 @@ def to_plain(value: Any) -> Any:
         return Result(plain) if isinstance(value, Result) else plain
     if isinstance(value, (list, tuple)):
         return [to_plain(item) for item in value]
-    if isinstance(value, types.CoroutineType):  # of an async function
+    if isinstance(value, typing.Coroutine):  # of an async function
         import asyncio  # 20 ms, and few functions are async
 
         return to_plain(asyncio.run(value))
-    row = hint_row_of(type(value))
-    return value if row is None else row.to_json(value)
+    return value
 
 
 class Signature(NamedTuple):
@@ -3773,7 +3782,7 @@ class Client:
                 self.server_capabilities = session.introduction.get("capabilities", {})
                 self.instructions = session.introduction.get("instructions")
                 self._output_schemas = {}
-                for subscription in self.subscriptions:
+                for subscription in list(self.subscriptions):
                     try:
                         subscription.begin()
                     except (RpcError, RequestTimeout) as error:
@@ -3921,8 +3930,7 @@ class Client:
             resourcesListChanged=resources or None,
             resourceSubscriptions=list(uris) or None))
         subscription.begin()
-        with self._connecting:
-            self.subscriptions.append(subscription)
+        self.subscriptions.append(subscription)
         return subscription
 
     def ping(self) -> None:
@@ -4006,9 +4014,9 @@ class Client:
             responses = {
                 key: self.answers.answer_within(deadline, one, session.row)
                 for key, one in requests.items()}
-            pending = session.request(method, {
-                **present(requestState=result.get("requestState")),
-                **params, "inputResponses": responses})
+            state = present(requestState=result.get("requestState"))
+            pending = session.request(method, {  # see HALF_OF_PAIR for the order
+                **state, **params, "inputResponses": responses, **state})
 
     def _list(self, method: str) -> list[Json]:
         """Return the items of all pages."""
@@ -4193,7 +4201,7 @@ class ClientSession(McpPeer):
     def end(self, why: Exception, timeout: float) -> None:
         """Cancel all requests that have no response so far, and close. The lines that
         wait are written first, if the server reads them in time."""
-        with self._lock:
+        with self.lock:
             pending = list(self._pending.values())
         for one in pending:
             self.give_up(one, why)
@@ -4219,7 +4227,7 @@ class ClientSession(McpPeer):
         if readable_id(message) is not None and not self.row.modern:
             super().refuse(message, error, reply)
         else:
-            with self._lock:
+            with self.lock:
                 reply.answer(self.writer, None)
 
     def handle_notification(self, method: str, params: Params) -> None:
@@ -4247,7 +4255,7 @@ class ClientSession(McpPeer):
     def _call_soon(self, callback: Code | None, *args: Any) -> None:
         if callback is None:
             return
-        with self._lock:
+        with self.lock:
             is_full = self._waiting > self.bounds.callbacks
             if not is_full:
                 self._waiting += self._line_size
@@ -4265,7 +4273,7 @@ class ClientSession(McpPeer):
         except BaseException as error:  # SystemExit as well
             warn("on_notification or on_progress failed", error=error)
         self._caller = None
-        with self._lock:
+        with self.lock:
             self._waiting -= size
 
 

@@ -184,8 +184,8 @@ DEFAULTS = form(
     status={"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
     verified={"type": "boolean", "default": True})
 OPTIONS = {"type": "string", "enum": ["option1", "option2", "option3"]}
-TITLED = [{"const": "value1", "title": "First Option"}, {"const": "value2", "title": "Second Option"},
-          {"const": "value3", "title": "Third Option"}]
+TITLED = [{"const": f"value{number}", "title": f"{word} Option"}
+          for number, word in enumerate(("First", "Second", "Third"), 1)]
 CHOICES = form(
     "Please choose", untitledSingle=OPTIONS, titledSingle={"type": "string", "oneOf": TITLED},
     legacyEnum={"type": "string", "enum": ["opt1", "opt2", "opt3"],

@@ -35,13 +35,9 @@ def begin(target: str, takes: str, *names: str) -> None:
         node_packages()
 
 
-def wanted(folder: Path) -> str:
-    return NODE_PACKAGES.read_text() if folder == NODE_FOLDER else PINNED[folder.name]
-
-
-def up_to_date(folder: Path) -> bool:
+def is_installed(folder: Path, wanted: str) -> bool:
     stamp = folder / "installed.txt"
-    return stamp.exists() and stamp.read_text() == wanted(folder)
+    return stamp.exists() and stamp.read_text() == wanted
 
 
 def python(name: str) -> str:
@@ -52,13 +48,13 @@ def python(name: str) -> str:
 def venv(name: str) -> str:
     """Install an environment, where it is missing; return its interpreter."""
     folder = ROOT / ".venv" / name
-    if not up_to_date(folder):
+    if not is_installed(folder, PINNED[name]):
         print(f"First, {PINNED[name]} is installed into {folder}", flush=True)
         shutil.rmtree(folder, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
         pip = [python(name), "-m", "pip", "--disable-pip-version-check", "install", "-qq"]
         subprocess.run([*pip, PINNED[name]], check=True)
-        (folder / "installed.txt").write_text(wanted(folder))
+        (folder / "installed.txt").write_text(PINNED[name])
     return python(name)
 
 
@@ -75,7 +71,8 @@ def module(path: str) -> str:
 def node_packages() -> None:
     """Install Node and its packages, where they are missing."""
     venv("node")
-    if not up_to_date(NODE_FOLDER):
+    wanted = NODE_PACKAGES.read_text()
+    if not is_installed(NODE_FOLDER, wanted):
         print(f"First, the packages of package.json are installed into {NODE_FOLDER}", flush=True)
         NODE_FOLDER.mkdir(exist_ok=True)
         shutil.copy(NODE_PACKAGES, NODE_FOLDER)
@@ -85,4 +82,4 @@ def node_packages() -> None:
                    "--ignore-scripts"]
         subprocess.run([node(), str(npm), "install", *options], cwd=NODE_FOLDER, check=True,
                        env={**os.environ, "PATH": path})
-        (NODE_FOLDER / "installed.txt").write_text(wanted(NODE_FOLDER))
+        (NODE_FOLDER / "installed.txt").write_text(wanted)

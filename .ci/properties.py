@@ -125,7 +125,7 @@ def has_id(message: Json) -> bool:
 
 
 def kind_of(message: Json) -> str:
-    """Return what kind of message this is, by the rules of JSON-RPC and MCP; "" if it is invalid."""
+    """Return what kind of message this is, by JSON-RPC and MCP; "" if it is invalid."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return ""
     members = {"method", "result", "error"} & set(message)
@@ -168,7 +168,8 @@ def any_line_is_decoded_or_refused(line: bytes) -> None:
 
 # --- Schemas ------------------------------------------------------------------------------------
 
-SIMPLE = st.sampled_from([None, True, False, 0, 1, 1.0, 2, 2.5, -3, 1e20, "", "a", "ab", "x\U0001f600"])
+SIMPLE = st.sampled_from([None, True, False, 0, 1, 1.0, 2, 2.5, -3, 1e20, "", "a", "ab",
+                          "x\U0001f600"])
 NUMBERS = st.sampled_from([-3, 0, 1, 2.5, 7])
 INSTANCES = NUMBERS | st.recursive(SIMPLE, lambda inner: st.lists(inner, max_size=3)
                          | st.dictionaries(st.sampled_from("abc"), inner, max_size=3))
@@ -241,10 +242,10 @@ class Ledger(LineChecker):
         self.ready = True  # the handshake is over
         self.errors_owed = 0  # errors without an id
         self.in_batch: set[str] = set()  # keys of ids that a batch has had
-        self.optional: list[str] = []  # keys of members of a batch that were cancelled
-        # Keys of other cancelled requests. If such an id is used again at once, a response that
-        # another thread is writing meanwhile may come first.
-        self.crossing: set[str] = set()
+        # Keys of ids whose requests may get a response more or less: members of a batch that were
+        # cancelled, and ids that were used again after a cancellation. Another thread may write
+        # the response of the cancelled request meanwhile.
+        self.unsure: set[str] = set()
 
     def received(self, line: bytes) -> None:
         """Note what a line asks for, before the side gets it."""
@@ -253,23 +254,17 @@ class Ledger(LineChecker):
         except ValueError:
             self.errors_owed += 1
             return
-        if not isinstance(message, list):
-            self.received_message(message, False)
-            return
-        if not message or self.revision != BATCHES:
+        is_batch = isinstance(message, list)
+        if is_batch and (not message or self.revision != BATCHES):
             self.errors_owed += 1
             return
-        for one in message:
-            self.received_message(one, True)
+        for one in message if is_batch else [message]:
+            self.received_message(one, is_batch)
 
     def received_message(self, message: Json, is_batch: bool) -> None:
-        kind = kind_of(message)
-        if kind == "notification":
-            if message["method"] == "notifications/cancelled":
-                self.received_cancellation(message.get("params"))
+        if kind_of(message) in ("notification", "response"):
             self.heard(message)
-        elif kind == "response":
-            self.heard(message)
+            self.unsure |= self.cancelled & self.in_batch
         elif not isinstance(message, dict) or not has_id(message) or (
                 "result" in message or "error" in message):
             self.errors_owed += 1
@@ -277,22 +272,11 @@ class Ledger(LineChecker):
             key = key_of(message["id"])
             if is_batch or self.asked.get(key):
                 self.in_batch.add(key)
+            if key in self.cancelled:
+                self.unsure.add(key)
             self.heard(message)
-            if key in self.crossing:
-                self.crossing.remove(key)
-                self.optional.append(key)
-            if key in self.optional:  # the next response may be that of the cancelled request
+            if key in self.unsure:  # the next response may be that of the cancelled request
                 self.asked[key] = [("?", *entry[1:]) for entry in self.asked.get(key, [])]
-
-    def received_cancellation(self, params: Json) -> None:
-        """A cancelled request gets no response. A member of a batch may get one."""
-        if isinstance(params, dict):
-            key = key_of(params.get("requestId"))
-            if self.asked.get(key):
-                if key in self.in_batch:
-                    self.optional.append(key)
-                else:
-                    self.crossing.add(key)
 
     def said(self, line: bytes) -> None:
         with self.changed:
@@ -303,10 +287,7 @@ class Ledger(LineChecker):
         return super().check(slug, good or slug in WAIVED, text)
 
     def check_awaited(self, key: str, awaited: bool, valid: bool) -> None:
-        if not awaited and key in self.optional:
-            self.optional.remove(key)
-        else:
-            super().check_awaited(key, awaited, valid)
+        super().check_awaited(key, awaited or key in self.unsure, valid)
 
     def check_without_id(self, message: Json) -> None:
         self.errors_owed -= 1
@@ -316,7 +297,7 @@ class Ledger(LineChecker):
         key = key_of(message.get("id"))
         request = self.asked.get(key)
         # "?" stands for a request whose id two requests have.
-        may_fail = key in self.optional or any(
+        may_fail = key in self.unsure or any(
             name in str(request) for name in ("odd", "torn", "sampling/create", "'?'"))
         text = str(message.get("error"))
         self.check("", "-32603" not in text or may_fail or not request,
@@ -378,7 +359,8 @@ CALLS: list[tuple[str, Json]] = [
         "server/discover", "no/such")],
     ("logging/setLevel", {"level": "debug"}),
     *[("resources/read", {"uri": uri}) for uri in (
-        "test://static-text", "test://static-binary", "test://torn", "test://template/a/data", "?")],
+        "test://static-text", "test://static-binary", "test://torn", "test://template/a/data",
+        "?")],
     ("resources/subscribe", WATCHED), ("resources/unsubscribe", WATCHED),
     ("subscriptions/listen", {"notifications": {"toolsListChanged": True}}),
     ("prompts/get", {"name": ARGUMENT, "arguments": {"arg1": "x", "arg2": "y"}}),
@@ -422,7 +404,8 @@ class ServerSession(RuleBasedStateMachine):
     SERVER = fixture()  # for all sessions: nothing of a session stays in it
 
     @initialize(revision=st.sampled_from(REVISIONS), ready=st.sampled_from([True] * 5 + [False]),
-                later=st.sampled_from([True] * 3 + [False]), answers=st.lists(st.integers(0, 5), max_size=6))
+                later=st.sampled_from([True] * 3 + [False]),
+                answers=st.lists(st.integers(0, 5), max_size=6))
     def begin(self, revision: str, ready: bool, later: bool, answers: list[int]) -> None:
         self.revision = revision
         self.answers = answers
@@ -492,7 +475,7 @@ class ServerSession(RuleBasedStateMachine):
         self.receive(rpc(id="alive", method=method, params={"_meta": MODERN_META}))
         with self.ledger.changed:  # a thread that writes a list change may write the response, too
             assert self.ledger.changed.wait_for(
-                lambda: key_of("alive") in self.ledger.done, DEADLINE), "the session does not answer"
+                lambda: key_of("alive") in self.ledger.done, DEADLINE), "it does not answer"
         self.session.close()
         self.ledger.close()
 

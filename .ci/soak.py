@@ -1,7 +1,7 @@
 """Load on both ends, and a fault about every second: nothing is lost, nothing leaks.
 
 Clients talk to everything.py in processes of their own: quick and slow calls, progress,
-cancellation, questions, subscriptions, batches and big messages. Two servers live through all
+cancellation, questions, subscriptions and big messages. Two servers live through all
 cycles. The servers of the other clients are killed or stopped, and the clients connect again.
 
 A call is lost if it does not end, or if nothing disturbed it and it did not end well. No request is
@@ -49,25 +49,12 @@ NO_RESULT = (RpcError, OSError, mcp_ref.RequestCancelled, ValueError)  # expecte
 # --- A server -----------------------------------------------------------------------------------
 
 
-def counts() -> Counter[str]:
-    """Count the threads and descriptors of this process, after giving back free memory."""
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
-    return Counter(threads=threading.active_count(), descriptors=len(os.listdir("/proc/self/fd")))
-
-
 def serve() -> None:
-    """Be everything.py, with one more tool."""
+    """Be everything.py."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # tools whose client was killed write to it
     server = runpy.run_path(os.path.join(HERE, "everything.py"))["server"]
     server.instructions = str(os.getpid())  # so clients know whom to kill
-
     server.bounds = FEW  # requests that are never forgotten are soon refused
-
-    def inside() -> dict[str, int]:
-        return dict(counts())
-
-    server.tool(description="Count threads and descriptors.")(inside)
     server.run(drain=2.0)
 
 
@@ -87,22 +74,18 @@ class Target:
         self.client.trace = self.note
         self.client.connect()
         self.jobs = [self.echo, self.echo, self.echo, self.progress, self.cancel, self.ask,
-                     self.watch, self.batch, self.lists]
+                     self.watch, self.several, self.lists]
 
     def note(self, arrow: str, line: bytes) -> None:
         """Report a second response to a request."""
         try:
-            message = json.loads(line) if arrow == "<" else []
+            message = json.loads(line) if arrow == "<" else {}
         except ValueError:
             return  # a server that was killed sent half of a line
-        for one in message if isinstance(message, list) else [message]:
-            if "method" not in one and one.get("id") is not None:
-                if one["id"] in self.answered:
-                    fault(f"answered twice: {line[:200]!r}")
-                self.answered.append(one["id"])
-
-    def server_id(self) -> int:
-        return int(str(self.client.instructions))  # see serve()
+        if "method" not in message and message.get("id") is not None:
+            if message["id"] in self.answered:
+                fault(f"answered twice: {line[:200]!r}")
+            self.answered.append(message["id"])
 
     def text(self, tool: str, **arguments: Any) -> str:
         result = self.client.call_tool(tool, arguments)
@@ -110,9 +93,6 @@ class Target:
         if result.get("isError"):  # a question that could not be asked any more, for example
             raise ValueError(text)
         return text
-
-    def inside(self) -> Counter[str]:
-        return Counter(json.loads(self.text("inside")))
 
     # Each job fails if a result is wrong.
 
@@ -147,14 +127,10 @@ class Target:
         self.client.call_tool("touch_watched_resource")
         watching.cancel()
 
-    def batch(self) -> None:
-        calls: Any = [("tools/call", {"name": "test_simple_text"})] * 5
-        *results, refused = self.client.batch([*calls, ("no/such", None)])
-        for one in results:
-            if isinstance(one, RpcError):
-                raise one
-            assert "simple text" in one["content"][0]["text"]
-        assert isinstance(refused, RpcError), refused
+    def several(self) -> None:
+        calls = [self.client.start("tools/call", {"name": "test_simple_text"}) for _ in range(5)]
+        for call in calls:
+            assert "simple text" in call.result(TIMEOUT)["content"][0]["text"]
 
     def lists(self) -> None:
         (content,) = self.client.read_resource("test://static-text")["contents"]
@@ -182,8 +158,10 @@ class Target:
         """Let faults happen to the server, and connect again."""
         while not stopping.wait(random.uniform(1, 3)):
             self.calm_since = float("inf")
-            strike(self.server_id(),
-                   random.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP)))
+            totals["kills"] += 1
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(self.client.instructions),
+                        random.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP)))
             time.sleep(random.random() * random.choice((0.1, 1.0, 3.0)))  # before it is closed
             if left_over(self.cannot_connect):
                 return fault("a client does not connect again")
@@ -207,20 +185,16 @@ def fault(words: str) -> None:
     print("FAULT", words[:500], file=sys.stderr, flush=True)
 
 
-def strike(pid: int, how: signal.Signals) -> None:
-    """Send a signal to a process, if it is still there."""
-    totals["kills"] += 1
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, how)
-
-
-def children() -> list[int]:
-    """Find the children of this process, zombies too."""
-    found = []
-    for path in glob.glob("/proc/self/task/*/children"):
+def counts(pid: int) -> Counter[str]:
+    """Count the threads, descriptors and children of a process. Zombies are children, too."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    children = []
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
         with contextlib.suppress(OSError), open(path) as file:  # a thread that has ended
-            found += [int(pid) for pid in file.read().split()]
-    return found
+            children += file.read().split()
+    return Counter(threads=len(os.listdir(f"/proc/{pid}/task")), children=len(children),
+                   descriptors=len(os.listdir(f"/proc/{pid}/fd")))
 
 
 def left_over(look: Callable[[], Any]) -> Any:
@@ -269,16 +243,13 @@ def main() -> int:
     legacy, modern = Target(last_legacy), Target(newest)
     work = [target.load for target in (*disturbed, legacy, modern) for _ in range(3)]
     work += [target.disturb for target in disturbed]
-    looks: dict[int, Callable[[], Counter[str]]] = {  # for each process that lives on
-        os.getpid(): lambda: counts() + Counter(children=len(children()))}
-    for target in (legacy, modern):
-        looks[target.server_id()] = target.inside
-    before = {pid: look() for pid, look in looks.items()}
-    sizes: dict[int, list[int]] = {pid: [] for pid in looks}  # memory after each cycle
+    pids = [os.getpid(), *[int(one.client.instructions) for one in (legacy, modern)]]
+    before = {pid: counts(pid) for pid in pids}
+    sizes: dict[int, list[int]] = {pid: [] for pid in pids}  # memory after each cycle
     while True:
         cycle(work)
-        for pid, look in looks.items():
-            more = left_over(lambda: look() - before[pid])
+        for pid in pids:
+            more = left_over(lambda: counts(pid) - before[pid])
             if more:
                 fault(f"process {pid} has too much: {more}; threads: {threading.enumerate()}")
             sizes[pid].append(resident(pid))
@@ -289,9 +260,8 @@ def main() -> int:
             break
     for target in (*disturbed, legacy, modern):
         target.client.close()
-    left = left_over(children)
-    if left:
-        fault(f"processes are left: {left}")
+    if left_over(lambda: counts(os.getpid())["children"]):
+        fault("processes are left")
     for pid, some in sizes.items():
         if grows(some):
             fault(f"the memory of process {pid} grows: {some}")

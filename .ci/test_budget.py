@@ -29,9 +29,7 @@ SOURCES = {  # figure: (a file that exceeds its bound, the value)
     "conditional expressions per 100 lines": (GOOD + "x = 1 if x else 2\n", 4.8),
     "lambdas per 100 lines": (GOOD + "x = lambda: 1\n", 4.8),
     "tuple assignments per 100 lines": (GOOD + "x, y = 1, 2\n", 4.8),
-    "lines over 88 columns": (GOOD + "#" * 89 + "\n", 1),
-    "line numbers in the title": (GOOD.replace("A file.", "The server is on lines 10 to 200."), 1),
-    "code and JSON in strings": (GOOD + "exec('x = 1')\neval\njson.loads('[1]')\n", 3)}
+    "lines over 88 columns": (GOOD + "#" * 89 + "\n", 1)}
 
 
 class TestModule(unittest.TestCase):
@@ -82,10 +80,6 @@ class TestBudget(unittest.TestCase):
     def test_a_long_string_counts_for_its_length(self) -> None:
         for length, more in ((120, 0), (129, 0), (130, 1), (1_120, 100)):
             self.assertEqual(nodes_of("x = ''") + more, nodes_of(f"x = '{'a' * length}'"), length)
-
-    def test_json_that_comes_from_outside_may_be_read(self) -> None:
-        self.assertEqual(0, budget.measure("json.loads(line)\nre.compile('x')")[
-            "code and JSON in strings"])
 
 
 if __name__ == "__main__":

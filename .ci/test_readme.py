@@ -34,7 +34,7 @@ import tempfile
 import typing
 import unittest
 import uuid
-from typing import Any, ClassVar
+from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -93,24 +93,14 @@ class TestCommandsAndListings(unittest.TestCase):
     happened. After that, the files of the pages are where the reader has put them.
     """
 
-    seen: ClassVar[list[tuple[str, str, subprocess.CompletedProcess[str]]]]
-    folder: ClassVar[str]  # has the three below
-    clone: ClassVar[str]  # the folder with the clone
-    reader: ClassVar[str]  # the folder in which the reader writes a server
-    python: ClassVar[str]  # the command python3
-    env: ClassVar[dict[str, str]]
-
     @classmethod
     def setUpClass(cls) -> None:
         cls.folder = tempfile.mkdtemp()
         cls.addClassCleanup(shutil.rmtree, cls.folder)
-        cls.clone, cls.reader, programs = (
+        cls.clone, cls.reader, programs = (  # the reader writes a server in the second one
             os.path.join(cls.folder, name) for name in ("clone", "hello", "bin"))
-        shutil.copytree(os.path.join(ROOT, "examples", "tools"),
-                        os.path.join(cls.clone, "examples", "tools"))
+        shutil.copytree(os.path.join(ROOT, "examples"), os.path.join(cls.clone, "examples"))
         shutil.copy(os.path.join(ROOT, "mcp_ref.py"), cls.clone)
-        shutil.copy(os.path.join(ROOT, "examples", "demo.py"),
-                    os.path.join(cls.clone, "examples"))
         cls.python = os.path.join(programs, "python3")
         cls.save(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n', cls.python)
         os.chmod(cls.python, 0o755)
@@ -363,23 +353,26 @@ class TestTables(unittest.TestCase):
             with open(os.path.join(ROOT, path), encoding="utf-8") as listing:
                 self.assertAlmostEqual(1, len([*listing]) / int(lines.replace(",", "")), delta=0.05)
 
+    def assert_there(self, owner: Any, code: str) -> None:
+        """An object has this member, and the parameters are the first ones, in their order."""
+        name, *shown = re.findall(r"\w+", code)
+        self.assertIn(name, dir(owner))
+        if shown:
+            parameters = [*inspect.signature(getattr(owner, name)).parameters]
+            self.assertEqual(shown, parameters[:len(shown)], name)
+
     def test_the_members_of_the_context_are_there(self) -> None:
-        """The parameters are the first ones, in their order."""
-        server, found = Server("context", "1.0"), set[str]()
+        server, contexts = Server("context", "1.0"), list[Any]()
 
         @server.tool
         def look(context: Context) -> None:
-            "Look at the members."
-            found.update(dir(context))
+            "Keep the context."
+            contexts.append(context)
 
         with Client(server) as client:
             client.call_tool("look")
         for member, _ in table("| `context.cancelled` |"):
-            name, *named = re.findall(r"\w+", codes(member)[0].replace("context.", ""))
-            self.assertIn(name, found)
-            if named:
-                parameters = [*inspect.signature(getattr(Context, name)).parameters][1:]
-                self.assertEqual(named, parameters[:len(named)], name)
+            self.assert_there(contexts[0], codes(member)[0].replace("context.", ""))
 
     def test_the_options_are_complete_and_have_these_defaults(self) -> None:
         """If the second cell is a number or code, it is the default."""
@@ -399,13 +392,11 @@ class TestTables(unittest.TestCase):
     def test_the_attributes_and_methods_of_a_server_and_of_a_client_are_there(self) -> None:
         server = fixture_server()
         for row in table("| `resource_updated(uri)` |"):
-            name, *named = re.findall(r"\w+", codes(row[0])[0])
-            parameters = [*inspect.signature(getattr(server, name)).parameters]
-            self.assertEqual(named, parameters[:len(named)], name)
+            self.assert_there(server, codes(row[0])[0])
         with Client(server) as client:
             for attribute, _ in [*table("| `client.server_info` |"), *table("| `server.info` |")]:
                 owner, name = codes(attribute)[0].split(".")
-                self.assertIn(name, dir(client if owner == "client" else server))
+                self.assert_there(client if owner == "client" else server, name)
 
     def test_each_error_in_a_table_exists(self) -> None:
         """test_mcp_ref.py brings about each of them."""

@@ -4,19 +4,19 @@
     python3 .ci/windows.py ARGUMENT ...     run this Python with the arguments instead
 
 The first run builds .wine/ from parts: the DLLs of CPython come from a wheel on PyPI that carries
-them (panda3d), the library in Python from a Python 3.11 of this machine, and python.exe is compiled
-here. That takes ten seconds and a download of 65 MB.
+them (panda3d), the library in Python from the Python 3.11 that runs this script, and python.exe is
+compiled here. That takes ten seconds and a download of 65 MB.
 
 Wine is not Windows: a test that fails here may pass there. It is a fault of the project if the
 manual of Python or of Windows says so, too.
 """
 from __future__ import annotations
 
-import glob
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -63,24 +63,11 @@ def find(what: str, *names: str) -> str:
     return found
 
 
-def standard_library() -> str:
-    """Return the folder of the library in Python."""
-    pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
-    names = [sys.executable, f"python{VERSION}",
-             *glob.glob(f"{glob.escape(pyenv)}/versions/{VERSION}.*/bin/python3")]
-    code = "import sys, sysconfig; print(sys.version, sysconfig.get_path('stdlib'), sep='\\n')"
-    for name in filter(None, map(shutil.which, names)):
-        lines = subprocess.run([name, "-c", code], stdout=subprocess.PIPE,
-                               universal_newlines=True).stdout.splitlines()
-        if lines and lines[0].startswith(VERSION + "."):
-            return lines[1]
-    sys.exit(f"cannot run the tests under Wine: there is no Python {VERSION}, whose library the "
-             "Python for Windows shares")
-
-
 def build(compiler: str) -> None:
     """Build the Python for Windows."""
-    library = standard_library()
+    if "%d.%d" % sys.version_info[:2] != VERSION:
+        sys.exit(f"the Python for Windows shares the library of Python {VERSION}: "
+                 f"make windows PYTHON=python{VERSION}")
     shutil.rmtree(PYTHON, ignore_errors=True)
     (PYTHON / "DLLs").mkdir(parents=True)
     print(f"building {PYTHON}", flush=True)
@@ -102,7 +89,8 @@ def build(compiler: str) -> None:
                 folder = PYTHON if is_core else PYTHON / "DLLs"
                 (folder / member.name).write_bytes(archive.read(str(member)))
     wheel.unlink()
-    shutil.copytree(library, PYTHON / "Lib", ignore=shutil.ignore_patterns(*LEFT_OUT))
+    shutil.copytree(sysconfig.get_path("stdlib"), PYTHON / "Lib",
+                    ignore=shutil.ignore_patterns(*LEFT_OUT))
     (PYTHON / "complete").touch()
 
 

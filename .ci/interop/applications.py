@@ -68,13 +68,6 @@ def text_of(host: Client, tool: str, **arguments: Any) -> str:
     return str(host.call_tool(tool, arguments)["content"][0]["text"])
 
 
-def await_answer(host: Client) -> None:
-    """Wait until the application runs. The bridge looks for it at each call."""
-    limit = time.monotonic() + DEADLINE
-    while host.call_tool("thread").get("isError") and time.monotonic() < limit:
-        time.sleep(0.05)
-
-
 def talk(command: list[str], argument: str, version: str, folder: Path) -> Iterator[Any]:
     """Be a host before, while and after the application runs. Yield (check, expected, found)."""
     env = {**os.environ, "MCP_APPS_FOLDER": str(folder / "apps"), "QT_QPA_PLATFORM": "offscreen"}
@@ -92,7 +85,9 @@ def talk(command: list[str], argument: str, version: str, folder: Path) -> Itera
                 if check == "after the start":  # a restart changes no list
                     while notified.get(timeout=DEADLINE) != "notifications/tools/list_changed":
                         pass
-                await_answer(host)
+                limit = time.monotonic() + DEADLINE
+                while host.call_tool("thread").get("isError") and time.monotonic() < limit:
+                    time.sleep(0.05)  # the bridge looks for the application at each call
                 found = [text_of(host, "thread"), text_of(host, "value", text=argument)]
                 yield check, ["MainThread", "42"], found
             finally:
@@ -100,37 +95,31 @@ def talk(command: list[str], argument: str, version: str, folder: Path) -> Itera
                 process.communicate()
 
 
-def talk_in_batch_mode(gdb: list[str], folder: Path) -> Iterator[Any]:
-    """Be the host of a gdb that is the server itself. Yield (check, expected, found)."""
-    (folder / "gdb_server.py").write_text(recipe("gdb_server.py"), encoding="utf-8")
-    with Client([*gdb[:-1], "-batch", "-x", str(folder / "gdb_server.py")],
-                timeout=DEADLINE) as host:
-        yield "in batch mode", "$1 = 42\n", text_of(host, "execute", command="print 6 * 7")
-
-
 def judge(name: str, command: list[str], version: str, folder: Path) -> Iterator[Any]:
     for file in (ROOT / "mcp_ref.py", EMBED / "mcp_app.py"):
         shutil.copy(file, folder)
-    code = [PLUGIN, GDB, recipe("gdb")]
     if name == "Qt":
         code = [PLUGIN, QT, recipe("Qt"), "sys.exit(application.exec_())"]
+    else:
+        code = [PLUGIN, GDB, recipe("gdb")]
     (folder / "plugin.py").write_text("\n".join(code), encoding="utf-8")
     yield from talk(command, "6 * 7" if name == "gdb" else "42", version, folder)
-    if name == "gdb":
-        yield from talk_in_batch_mode(command, folder)
+    if name == "gdb":  # a gdb that is the server itself
+        script = folder / "gdb_server.py"
+        script.write_text(recipe("gdb_server.py"), encoding="utf-8")
+        with Client([*command[:-1], "-batch", "-x", str(script)], timeout=DEADLINE) as host:
+            yield "in batch mode", "$1 = 42\n", text_of(host, "execute", command="print 6 * 7")
 
 
 def outcomes(pattern: str) -> Iterator[tuple[str, str, str]]:
     """Yield (pair, check, fault). The fault is empty if all is well."""
-    pythons = [python for python in (sys.executable, "/usr/bin/python3") if not subprocess.call(
-        [python, "-c", "import PyQt5.QtWidgets"], stderr=subprocess.DEVNULL)]
-    gdb = shutil.which("gdb")
-    commands = {"gdb": [gdb, "-q", "-nx", "-x"] if gdb else [], "Qt": pythons[:1]}
+    commands = {"gdb": ["gdb", "-q", "-nx", "-x"], "Qt": ["/usr/bin/python3"]}
+    tests = {"gdb": "gdb --version", "Qt": "/usr/bin/python3 -c 'import PyQt5.QtWidgets'"}
     for name, command in commands.items():
         pair = f"bridge -> {name}"
         if not fnmatch.fnmatch(pair, f"*{pattern}*"):
             continue
-        if not command:
+        if subprocess.run(tests[name], shell=True, capture_output=True).returncode != 0:
             print(f"{pair}: skipped, because it is not installed (Debian: gdb, python3-pyqt5)")
             continue
         for version in ("2025-11-25", MODERN):

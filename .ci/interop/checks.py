@@ -5,10 +5,8 @@ the client or the server lacks the feature. A profile says which tools and resou
 """
 from __future__ import annotations
 
-import contextlib
 import json
 import threading
-from collections.abc import Iterator
 from typing import Any, Callable
 
 MODERN = "2026-07-28"
@@ -28,17 +26,6 @@ class Ended(Exception):
     """The client has ended, or was killed because it took too long."""
 
 
-@contextlib.contextmanager
-def killing_after(seconds: float, process: Any) -> Iterator[None]:
-    """Kill a process if the body takes longer."""
-    timer = threading.Timer(seconds, process.kill)
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
 class Talk:
     """The judge's end of a bridge (bridges/remote.py)."""
 
@@ -47,37 +34,41 @@ class Talk:
         self.strict = strict  # the server is ours
         self.events: list[tuple[str, Any]] = []
 
-    def _receive(self) -> Any:
-        """Return the next outcomes, or None if a notification comes."""
-        line = self.bridge.stdout.readline()
-        if not line:
-            raise Ended("no outcome or notification in time, or the client has ended")
-        message = json.loads(line) if line.startswith(b"{") else {}  # a library may print, too
-        if "event" in message:
-            self.events.append((message["event"], message["params"]))
-        return message.get("outcomes")
+    def until(self, seconds: float, look: Callable[[], Any]) -> Any:
+        """Read what the client says until look() finds something. Kill it if that takes longer."""
+        timer = threading.Timer(seconds, self.bridge.kill)
+        timer.start()
+        try:
+            while not look():
+                line = self.bridge.stdout.readline()
+                if not line:
+                    raise Ended("no outcome or notification in time, or the client has ended")
+                # A library may print, too.
+                message = json.loads(line) if line.startswith(b"{") else {}
+                if "event" in message:
+                    self.events.append((message["event"], message["params"]))
+                self.said = message.get("outcomes", self.said)
+            return look()
+        finally:
+            timer.cancel()
 
     def heard(self, event: str, count: int) -> list[Any]:
         """Wait for so many notifications; return the params of all that came."""
-        with killing_after(PATIENCE, self.bridge):
-            while True:
-                found = [params for method, params in self.events if method == event]
-                if len(found) >= count:
-                    return found
-                self._receive()
+        def look() -> Any:
+            found = [params for method, params in self.events if method == event]
+            return found if len(found) >= count else None
+
+        return list(self.until(PATIENCE, look))
 
     def outcomes(self, actions: list[Any], user: str = "accept") -> list[Any]:
         """Let the client do actions side by side. The user accepts, declines or cancels."""
         form = {"content": self.profile.get("form")} if user == "accept" else {}
         answers = {"elicitation/create": {"action": user, **form},
                    "sampling/createMessage": MODEL, "roots/list": ROOTS}
+        self.said: Any = None  # the outcomes
         self.bridge.stdin.write(json.dumps({"user": answers, "do": actions}).encode() + b"\n")
         self.bridge.stdin.flush()
-        outcomes = None
-        with killing_after(LONGEST, self.bridge):
-            while outcomes is None:
-                outcomes = self._receive()
-        return list(outcomes)
+        return list(self.until(LONGEST, lambda: self.said))
 
     def ask(self, action: str, **arguments: Any) -> Any:
         """Let the client do one action; return the result."""

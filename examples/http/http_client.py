@@ -25,12 +25,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # see 01_hello.py
 
 from http_wire import (
-    META_VERSION, Json, Paths, body_headers, member, to_header, usable_tools)
+    META_VERSION, Paths, body_headers, member, to_header, usable_tools)
 
 from mcp_ref import (
     HEADER_MISMATCH, Bounds, Client, ConnectionClosed, RpcError, decode, encode,
@@ -38,7 +38,6 @@ from mcp_ref import (
 
 LOST_RESPONSE = -32000  # error code for a response that was lost; the SDKs use it too
 ATTEMPTS = 5  # to resume a stream, without a new event in between
-PAGES = 1000  # of a list of tools
 LONGEST = Bounds().line  # bytes of a JSON answer, or of an event
 CONNECTION_ERRORS = (OSError, http.client.HTTPException)
 log = logging.getLogger(__name__)
@@ -109,32 +108,20 @@ class Exchange:
 
     def __init__(self, line: bytes = b"") -> None:
         self.line = line
+        self.verb = "POST" if line else "GET"
         self.message: Any = decode(line) if line else {}
         self.method: str = member(self.message, "method") or ""
+        self.rid = member(self.message, "id") if self.method else None  # of a request
         # The version that a modern request names. None in the legacy era.
         self.version = member(self.message, "params", "_meta", META_VERSION)
         self.connection: Any = None  # HTTPConnection
         self.sock: Any = None  # of the connection
         self.last_event_id = ""
         self.is_repeated = False
+        self.answered = threading.Event()  # set unless a response is to come
         self.dropped = threading.Event()  # set when the answer is no longer wanted
-        self._lock = threading.Lock()  # guards what follows
-        self._waiting: list[Any] = []  # ids of requests without a response so far
-        messages = self.message if isinstance(self.message, list) else [self.message]
-        for one in messages:
-            if "id" in one and "method" in one:
-                self._waiting.append(one["id"])
-
-    def waiting(self) -> list[Any]:
-        """Return the ids of the requests that have no response so far."""
-        with self._lock:
-            return list(self._waiting)
-
-    def settle(self, rid: Any) -> None:
-        """Note that a request has its response, or needs none any more."""
-        with self._lock:
-            if rid in self._waiting:
-                self._waiting.remove(rid)
+        if self.rid is None:
+            self.answered.set()
 
     def drop(self) -> None:
         """Close the connection. For a modern server, this cancels the request."""
@@ -186,17 +173,16 @@ class HttpTransport:
         """
         self._queue.put(None)
         self._sender.join(1.0)  # lines that were sent before close() still go out
-        for exchange in self._running_exchanges():
+        with self._lock:
+            running = list(self._running)
+        for exchange in running:
             exchange.drop()
         if self._session is not None:
             last = Exchange()
+            last.verb = "DELETE"
             with suppress(*CONNECTION_ERRORS):  # then the session has ended, too
-                self._request(last, "DELETE")
+                self._request(last)
                 last.connection.getresponse().close()
-
-    def _running_exchanges(self) -> list[Exchange]:
-        with self._lock:
-            return list(self._running)
 
     def _send_all(self) -> None:
         """Send the lines of the queue. This is the job of the sender thread."""
@@ -217,13 +203,13 @@ class HttpTransport:
         connection says the same, and it gets no notification.
         """
         rid = member(exchange.message, "params", "requestId")
-        cancelled = [one for one in self._running_exchanges() if rid in one.waiting()]
+        with self._lock:
+            cancelled = [one for one in self._running
+                         if one.rid == rid and not one.answered.is_set()]
         if not any(one.version for one in cancelled):
             self._post(exchange)
         for one in cancelled:
-            one.settle(rid)
-            if not one.waiting():  # else the rest of a batch still needs the connection
-                one.drop()
+            one.drop()
 
     def _fail(self, error: Exception, exchange: Exchange) -> None:
         """Report that the connection has failed.
@@ -240,7 +226,7 @@ class HttpTransport:
         server gets these lines in their order.
         """
         self._request(exchange)
-        if exchange.waiting() or not exchange.line:
+        if not exchange.answered.is_set() or not exchange.line:
             threading.Thread(target=self._await, args=(exchange,), daemon=True).start()
             return
         status = self._response_to(exchange).status
@@ -251,38 +237,28 @@ class HttpTransport:
         if exchange.method == "notifications/initialized":
             self._post(Exchange())  # listen to the session
 
-    def _request(self, exchange: Exchange, verb: str = "") -> None:
-        """Send the HTTP request of an exchange over a new connection.
-
-        Without a verb, it is a GET if the exchange listens, or if its answer has broken
-        off after some events. Otherwise it is a POST.
-        """
+    def _request(self, exchange: Exchange) -> None:
+        """Send the HTTP request of an exchange over a new connection."""
         if exchange.dropped.is_set():
             raise ConnectionError("the answer is no longer wanted")
-        if not verb:
-            is_get = bool(exchange.last_event_id) or not exchange.line
-            verb = "GET" if is_get else "POST"
         headers = self._headers_for(exchange)
         if exchange.connection is not None:
             exchange.connection.close()
         with self._lock:
             self._running.add(exchange)
         url = urlsplit(self._url)
-        target = url.path or "/"
-        if url.query:
-            target += f"?{url.query}"
-        connection: http.client.HTTPConnection
+        target = urlunsplit(("", "", url.path or "/", url.query, ""))
+        kind: type[http.client.HTTPConnection] = http.client.HTTPConnection
         if url.scheme == "https":
-            connection = http.client.HTTPSConnection(url.netloc, timeout=self._timeout)
-        else:
-            connection = http.client.HTTPConnection(url.netloc, timeout=self._timeout)
+            kind = http.client.HTTPSConnection
+        connection = kind(url.netloc, timeout=self._timeout)
         exchange.connection = connection
-        connection.request(
-            verb, target, exchange.line if verb == "POST" else None, headers)
+        body = exchange.line if exchange.verb == "POST" else None
+        connection.request(exchange.verb, target, body, headers)
         exchange.sock = connection.sock
         if exchange.dropped.is_set():  # drop() may have come before there was a socket
             raise ConnectionError("the answer is no longer wanted")
-        if exchange.waiting() or verb == "GET":
+        if not exchange.answered.is_set() or exchange.verb == "GET":
             exchange.sock.settimeout(None)  # a response may take any time
 
     def _headers_for(self, exchange: Exchange) -> dict[str, str]:
@@ -298,7 +274,7 @@ class HttpTransport:
             "mcp-protocol-version": self._version,
             "last-event-id": exchange.last_event_id or None,
             "authorization": f"Bearer {self._token}" if self._token else None}
-        if exchange.version is not None and exchange.waiting():
+        if exchange.version is not None and exchange.rid is not None:
             with self._lock:
                 repeated = body_headers(exchange.message, self._paths)
             for header, value in repeated.items():
@@ -340,18 +316,17 @@ class HttpTransport:
                         not exchange.is_repeated):
                     # The headers that the tool asks for may be unknown here.
                     exchange.is_repeated = True
-                    self._read_tools(exchange)
+                    self._read_tools(exchange.version)
                     self._post(exchange)
                     return
                 self._deliver(exchange, line)
-        except Exception as error:  # Client waits, whatever the server may have sent
-            reason = f"{type(error).__name__}: {error}"
+        except Exception as failure:  # Client waits, whatever the server may have sent
+            reason = f"{type(failure).__name__}: {failure}"
         self._end(exchange)
-        if not exchange.dropped.is_set():
-            for rid in exchange.waiting():
-                self._deliver(exchange, encode({"jsonrpc": "2.0", "id": rid, "error": {
-                    "code": LOST_RESPONSE,
-                    "message": f"The response was lost: {reason}"}}))
+        if not exchange.dropped.is_set() and not exchange.answered.is_set():
+            error = {"code": LOST_RESPONSE, "message": f"no response: {reason}"}
+            self._deliver(exchange, encode(
+                {"jsonrpc": "2.0", "id": exchange.rid, "error": error}))
 
     def _lines(self, exchange: Exchange) -> Iterator[bytes]:
         """Yield the lines of an answer.
@@ -379,33 +354,31 @@ class HttpTransport:
                         wait = event.retry
                     if event.data:
                         yield event.data
-                    if exchange.line and not exchange.waiting():
+                    if exchange.line and exchange.answered.is_set():
                         return
             except CONNECTION_ERRORS:
                 pass  # the stream is resumed, as after its end
             if exchange.version is not None:
                 return  # a modern stream cannot be resumed
-            if exchange.waiting() and not exchange.last_event_id:
+            if not exchange.answered.is_set() and not exchange.last_event_id:
                 return  # the server gave no id to resume the answer from
             attempts -= 1
             if exchange.dropped.wait(wait):
                 return
+            exchange.verb = "GET"
             with suppress(*CONNECTION_ERRORS):  # then _response_to() fails as well
                 self._request(exchange)
 
     def _json_answer(self, exchange: Exchange,
                      response: http.client.HTTPResponse) -> bytes:
-        """Read an answer that is one JSON value, and return it as a line."""
+        """Read an answer that is one response, and return it as a line."""
         # Old Pythons allocate the whole size before they read.
         size = min(response.length or LONGEST, LONGEST)
         message: Any = decode(response.read(size))
-        is_valid = isinstance(message, dict) and fault_of_response(message) is None
-        if not is_valid and not isinstance(message, list):
+        if not isinstance(message, dict) or fault_of_response(message) is not None:
             raise ValueError(f"HTTP {response.status} without a response")
-        waiting = exchange.waiting()
-        if member(message, "error") and waiting and message.get("id") not in waiting:
-            # The server refused the HTTP request before it read the id.
-            message["id"] = waiting[0]
+        if "error" in message:  # the server may have refused it before it read the id
+            message["id"] = exchange.rid
         return encode(message)
 
     def _deliver(self, exchange: Exchange, line: bytes) -> None:
@@ -416,43 +389,23 @@ class HttpTransport:
         if exchange.method == "tools/list" and exchange.version is not None:
             tools = member(message, "result", "tools")
             if isinstance(tools, list):
-                message["result"]["tools"] = self._note_tools(tools)
+                message["result"]["tools"], paths = usable_tools(tools)
                 line = encode(message)
+                with self._lock:
+                    self._paths.update(paths)
         for one in message if isinstance(message, list) else [message]:
-            if member(one, "method") is None:
-                exchange.settle(member(one, "id"))
+            if member(one, "method") is None and member(one, "id") == exchange.rid:
+                exchange.answered.set()
         with self._delivering:
             self._on_line(line)
 
-    # Tools that ask for arguments in headers. [2026-07-28 transports, x-mcp-header]
-
-    def _note_tools(self, tools: list[Any]) -> list[Any]:
-        """Remember the headers of tools. Return the usable tools."""
-        usable, paths = usable_tools(tools)
-        with self._lock:
-            self._paths.update(paths)
-        return usable
-
-    def _read_tools(self, call: Exchange) -> None:
-        """Read the list of tools again. It has changed, or it was never read.
-
-        This ends when the call is dropped. ValueError means that the list has no end.
-        """
-        params: Json = {"_meta": call.message["params"]["_meta"]}
-        for _ in range(PAGES):
-            exchange = Exchange(encode({"jsonrpc": "2.0", "id": "headers",
-                                        "method": "tools/list", "params": params}))
-            exchange.dropped = call.dropped
-            try:
-                self._request(exchange)
-                result = member(decode(next(self._lines(exchange))), "result")
-            finally:
-                self._end(exchange)
-            self._note_tools(result["tools"])
-            params["cursor"] = result.get("nextCursor")
-            if params["cursor"] is None:
-                return
-        raise ValueError(f"tools/list: the list has more than {PAGES} pages")
+    def _read_tools(self, version: str) -> None:
+        """Read the list of tools. It has changed, or it was never read."""
+        transport = HttpTransport(self._url, self._token, self._timeout)
+        with Client(transport, protocol_version=version) as client:
+            client.list_tools()
+            with self._lock:
+                self._paths.update(transport._paths)
 
 
 def main() -> None:

@@ -16,7 +16,6 @@ Try: call a slow tool with curl, kill curl, and resume with GET and Last-Event-I
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import re
 import runpy
@@ -27,7 +26,6 @@ import socketserver
 import sys
 import threading
 import time
-from collections import deque
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -46,9 +44,9 @@ from mcp_ref import (
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 Lines = list[tuple[int, bytes]]  # lines of a stream, with their numbers
-STREAMS = 100  # of a session, open or kept for resumption; an empty one takes 2 KB
-LINES = 1000  # of a stream in memory; a short line takes 100 bytes more than its text
-DRAIN = 1.0  # seconds for a client to close a connection after its last response
+STREAM = 2000  # bytes of an empty stream in memory
+LINE = 100  # bytes that a line takes in memory beside its text
+DRAIN = 1.0  # seconds to wait for the rest of a request that is refused
 # An error response with one of these codes has the HTTP status 400.
 BAD_REQUEST_CODES = (PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH, MISSING_CAPABILITY,
                      UNSUPPORTED_VERSION)
@@ -60,48 +58,13 @@ class Limits(NamedTuple):
 
     connections: int = 256
     sessions: int = 1000
-    head: int = 64 << 10  # request line and headers together
     body: int = 4 << 20
-    kept: int = 256 << 20  # all lines that are kept so that clients can resume
-    unread: int = Bounds().line  # lines of a stream that wait for a slow client
-    request: float = 20.0  # until a request has arrived completely
-    idle: float = 60.0  # between two requests, and until a blocked write fails
+    kept: int = 256 << 20  # lines of all streams; checked twice a second
+    unread: int = Bounds().line  # lines of one stream
+    wait: float = 60.0  # for the next bytes of a request, and for a blocked write
     session: float = 1800.0  # until an unused legacy session ends
-    quick: float = 1.0  # a later response is sent as an event
-    stream: float = 300.0  # until the client has to resume a stream, if it can
-    pulse: float = 1.0  # between two comments on a silent stream of events
+    pulse: float = 1.0  # until events are sent, and between two comments in a silence
     retry: float = 0.5  # until a client may resume a stream; clients are told
-
-
-class Workers:
-    """Runs jobs of all sessions in order of arrival, on at most `limit` threads."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._lock = threading.Lock()  # guards what follows
-        self._running = 0  # threads
-        # For each job the queue of its session. A session that ends clears its queue,
-        # so that no job waits here for nothing.
-        self._waiting: deque[deque[Callable[[], Any]]] = deque()
-
-    def start(self, queue: deque[Callable[[], Any]], job: Callable[[], Any]) -> None:
-        """Run a job soon. RuntimeError: no thread can be started."""
-        with self._lock:
-            if self._running < self._limit:
-                threading.Thread(target=self._run, daemon=True).start()
-                self._running += 1
-            queue.append(job)
-            self._waiting.append(queue)
-
-    def _run(self) -> None:
-        while True:
-            with self._lock:
-                if not self._waiting:
-                    self._running -= 1
-                    return
-                queue = self._waiting.popleft()
-            with suppress(IndexError):  # the session has ended
-                queue.popleft()()
 
 
 class Stream:
@@ -109,80 +72,44 @@ class Stream:
 
     Any thread may add lines. At most one connection reads them. A new reader replaces
     the old one, because the old connection may be broken without a sign of it on this
-    side.
-
-    Lines that the reader has taken are kept for a while, because the client may resume
-    the stream if they are lost on the way. The oldest lines are dropped when there are
-    too many.
+    side. The lines that were read are kept for a while, because the client may resume
+    the stream if they are lost on the way.
     """
 
-    def __init__(self, session: HttpSession, reader: Optional[Handler] = None,
-                 message: Any = None) -> None:
+    def __init__(self, server: HttpServer, reader: Optional[Handler] = None) -> None:
         self.name = secrets.token_hex(8)
-        self.ids: list[Any] = []  # of the requests in the POST
-        for one in message if isinstance(message, list) else [message]:
-            if member(one, "method") is not None:
-                self.ids.append(one.get("id"))
-        self.session = session
-        self._changed = threading.Condition()  # guards everything that follows
-        self._reader = reader  # the handler that may read
-        # The newest lines with their numbers, which count from 1.
-        self._lines: deque[tuple[int, bytes]] = deque()
-        self._size = 0  # bytes of these lines
-        self._most_kept = 0  # bytes to keep for resumption
+        self.reader = reader  # the handler that may read
+        self.size = STREAM  # bytes in memory
+        self.has_ended = False
+        self._unread = server.limits.unread
+        self._changed = threading.Condition(server.lock)  # guards everything
+        self.lines: Lines = []  # the newest lines; numbers count from 1
         self._count = 0  # lines so far
         self._taken = 0  # number of the newest line that a reader has taken
-        self._ended = False
 
     def __call__(self, line: Optional[bytes]) -> None:
-        """Add a line. None means that no more lines will follow."""
+        """Add a line. None means that no more lines will follow.
+
+        The oldest lines are dropped if there are too many. The newest one stays.
+        """
         with self._changed:
             if line is None:
-                self._ended = True
+                self.has_ended = True
             else:
                 self._count += 1
-                self._lines.append((self._count, line))
-                self._size += len(line)
-                self._drop_lines()
+                self.lines.append((self._count, line))
+                self.size += len(line) + LINE
+                while self.size > self._unread and len(self.lines) > 1:
+                    _, oldest = self.lines.pop(0)
+                    self.size -= len(oldest) + LINE
             self._changed.notify_all()
-        if line is None:
-            self.session.limit_streams()
-
-    def _drop_lines(self) -> None:
-        """Drop the oldest lines that are too many. The caller holds the lock."""
-        most = self._most_kept if self._reader is None else self.session.limits.unread
-        while self._size > most or len(self._lines) > LINES:
-            number, line = self._lines[0]
-            if self._reader is not None and number == self._count:
-                return  # the newest line is delivered, however long it is
-            self._lines.popleft()
-            self._size -= len(line)
-
-    def keep(self, most: int) -> int:
-        """Keep at most so many bytes from now on. Return how many are in memory."""
-        with self._changed:
-            self._most_kept = most
-            self._drop_lines()
-            return self._size
-
-    def is_over(self) -> bool:
-        """Return whether the stream has ended and all its lines were dropped."""
-        with self._changed:
-            return self._ended and not self._lines
 
     def take_over(self, reader: Handler) -> int:
         """Replace the reader. Return the number of the newest line that was taken."""
         with self._changed:
-            self._reader = reader
+            self.reader = reader
             self._changed.notify_all()
             return self._taken
-
-    def leave(self, reader: Handler) -> None:
-        """The connection of this reader ends."""
-        with self._changed:
-            if self._reader is reader:
-                self._reader = None
-                self._drop_lines()
 
     def take(self, reader: Handler, after: int, timeout: float) -> tuple[Lines, bool]:
         """Wait for lines with numbers greater than `after`.
@@ -192,13 +119,13 @@ class Stream:
         """
         with self._changed:
             self._changed.wait_for(lambda: (
-                self._count > after or self._ended or self._reader is not reader),
+                self._count > after or self.has_ended or self.reader is not reader),
                 timeout)
-            if self._reader is not reader:
+            if self.reader is not reader:
                 return [], True
-            lines = [one for one in self._lines if one[0] > after]
             self._taken = self._count
-            return lines, self._ended
+            new = max(0, self._count - after)
+            return self.lines[-new:] if new else [], self.has_ended
 
 
 class HttpSession:
@@ -212,55 +139,36 @@ class HttpSession:
         self.id = secrets.token_urlsafe(32)
         self.used = time.monotonic()  # when a client used it last
         self.version: Optional[str] = None  # the legacy revision that was agreed on
-        self.limits = server.limits
-        self.server = server
-        self._jobs: deque[Callable[[], Any]] = deque()  # that wait for a thread
+        self._server = server
         self._receiving = threading.Lock()  # held while the session receives a line
-        self._lock = threading.Lock()  # guards what follows
-        self._streams: list[Stream] = []  # of requests, the oldest one first
-        self.unasked = Stream(self)  # for lines that belong to no POST
-        self._session = server.mcp.connect(
-            self.unasked, lambda job: server.workers.start(self._jobs, job))
+        self.unasked = Stream(server)  # for lines that belong to no POST
+        # By name, the oldest one first. The server's lock guards this table.
+        self.streams = {self.unasked.name: self.unasked}
+        self._session = server.mcp.connect(self.unasked, server.start)
 
-    def receive(self, message: Any, reader: Handler) -> Stream:
-        """Give a line to the session. Return the stream of its answer."""
-        stream = Stream(self, reader, message)
-        with self._lock:
-            self._streams.append(stream)
-        self.limit_streams()
+    def receive(self, reader: Handler) -> Stream:
+        """Give the body of a POST to the session. Return the stream of its answer."""
+        stream = Stream(self._server, reader)
+        with self._server.lock:
+            self.streams[stream.name] = stream
         with self._receiving:
             self._session.receive(reader.body, stream)
         return stream
 
-    def find_stream(self, name: str) -> Optional[Stream]:
-        """Return the stream that has this name, or None."""
-        with self._lock:
-            streams = {one.name: one for one in (self.unasked, *self._streams)}
-        return streams.get(name)
+    def limit_streams(self, room: int) -> int:
+        """Keep at most `room` bytes. Return how much room is left.
 
-    def forget(self, stream: Stream) -> None:
-        """Do not keep a stream any longer: no client can resume it."""
-        with self._lock:
-            if stream in self._streams:
-                self._streams.remove(stream)
-
-    def limit_streams(self) -> None:
-        """Forget the oldest streams, until the rest fits into the limits.
-
-        An open stream is not forgotten. Its reader, if there is one, gets all lines.
+        The oldest streams are dropped first. A stream with a reader loses no lines. The
+        caller holds the server's lock.
         """
-        most = 0 if self.version is None else self.server.kept_of_each()
-        with self._lock:
-            size = self.unasked.keep(most)
-            kept: list[Stream] = []
-            for stream in reversed(self._streams):
-                if len(kept) < STREAMS:
-                    size += stream.keep(max(0, most - size))
-                else:
-                    stream.keep(0)
-                if not stream.is_over():
-                    kept.append(stream)
-            self._streams = kept[::-1]
+        for stream in reversed(list(self.streams.values())):
+            room -= stream.size
+            if room < 0 and stream.reader is None:
+                stream.lines.clear()
+                stream.size = STREAM
+                if stream.has_ended:
+                    del self.streams[stream.name]
+        return room
 
     def end(self) -> None:
         """Cancel all calls, and end all streams.
@@ -268,24 +176,15 @@ class HttpSession:
         close() comes first, because it answers the open subscriptions/listen requests.
         """
         self._session.close()
-        with self._lock:
-            streams = self._streams
-        for stream in streams:
-            for rid in stream.ids:
-                line = encode({"jsonrpc": "2.0", "method": "notifications/cancelled",
-                               "params": {"requestId": rid}})
-                with self._receiving:
-                    self._session.receive(line)
-        self._jobs.clear()  # they would keep the arguments in memory
+        for request in self._session.unanswered():
+            request.params = None  # its job may wait for long, and this may be large
+            line = encode({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                           "params": {"requestId": request.request_id}})
+            with self._receiving:
+                self._session.receive(line)
         self.unasked(None)
 
 
-# The standard library parses the head of a request, but it is too tolerant. To it, a
-# bare CR ends a line, and a header with a blank before its colon ends the headers. A
-# proxy may read such a head differently, and an attacker could hide a request in it. So
-# only a head that every parser reads in the same way is passed on to the library.
-HEAD = re.compile(rb"[A-Z]+ /[!-~]* HTTP/1\.[01]\r\n"
-                  rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n){,99}\r\n")
 # The value of Origin, or "//" and the value of Host. The group is the host.
 ORIGIN = re.compile(r"(?:https?:)?//(\[[0-9a-fA-F:]*\]|[^][@:/?#]*)(?::[0-9]*)?")
 
@@ -298,32 +197,18 @@ class Refused(RpcError):
         self.status = status
 
 
-class Input(io.RawIOBase):
-    """What arrives over a connection before a deadline. Later bytes are not read."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self.deadline = 0.0
-        self._connection = connection
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self._connection.settimeout(max(0.001, self.deadline - time.monotonic()))
-        try:
-            return self._connection.recv_into(buffer)
-        except socket.timeout:
-            return 0
-
-
 class Handler(BaseHTTPRequestHandler):
-    """Serves the requests of one connection, on its own thread."""
+    """Serves the request of one connection, on its own thread.
+
+    A connection is closed after its response. So what follows the request is not read
+    as another one, however this server and a proxy tell where a request ends.
+    """
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: HttpServer
-    rfile: Any  # reads from the connection
-    request_id: Any  # of the message, if it is known to be a modern request
+    rfile: Any
+    request_id: Any = None  # of the message, if it is known to be a modern request
     fields: dict[str, str]  # the headers of the request, by lower-case name
     extra_headers: dict[str, str]  # of the response
     body: bytes  # of the request, until its session has it
@@ -331,8 +216,7 @@ class Handler(BaseHTTPRequestHandler):
     def setup(self) -> None:
         super().setup()
         self.limits = self.server.limits
-        self.input = Input(self.connection)
-        self.rfile = io.BufferedReader(self.input)
+        self.connection.settimeout(self.limits.wait)
 
     def handle(self) -> None:
         with suppress(OSError):  # the client has closed the connection
@@ -340,42 +224,34 @@ class Handler(BaseHTTPRequestHandler):
             self.connection.shutdown(socket.SHUT_WR)
             # If unread input were left, close() would reset the connection, and the
             # client could lose the end of the response.
-            self.read_within(DRAIN)
-            while self.rfile.read(1 << 16):
+            self.connection.settimeout(DRAIN)
+            end = time.monotonic() + DRAIN
+            while self.rfile.read1(1 << 16) and time.monotonic() < end:
                 pass
 
-    def read_within(self, seconds: float) -> None:
-        """From now on, read what arrives within so many seconds."""
-        self.input.deadline = time.monotonic() + seconds
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log nothing."""
 
-    def handle_one_request(self) -> None:
-        """Serve one request.
-
-        If it cannot be read completely, the connection is closed: the beginning of the
-        next request would be uncertain.
-        """
-        self.close_connection = True  # until parse_request() has read the headers
-        self.command = ""
-        self.request_version = "HTTP/1.1"
-        self.request_id = None
+    def serve(self) -> None:
+        """Serve a request whose head the library has read."""
         self.extra_headers = {}
-        self.body = b""
-        is_read = False
-        self.read_within(self.limits.idle)
-        if not self.rfile.peek(1):
-            return
-        self.read_within(self.limits.request)
+        self.fields = {  # equal headers are joined [RFC 9110 5.3]
+            name.lower(): ", ".join(self.headers.get_all(name, [])).strip(" \t")
+            for name in self.headers}
         try:
-            self.read_head()
             self.check_access()
             self.body = self.read_body()
-            is_read = True
-            self.connection.settimeout(self.limits.idle)
-            self.serve()
+            if self.command == "POST":
+                self.post()
+            elif self.is_modern():
+                self.extra_headers["Allow"] = "POST, GET, DELETE"
+                raise Refused(405, f"{self.command} is only for legacy sessions")
+            elif self.command == "GET":
+                self.get(self.find_session())
+            else:
+                self.server.end(self.find_session())
+                self.write_response(204, None)
         except RpcError as error:
-            self.connection.settimeout(self.limits.idle)
-            if not is_read:
-                self.close_connection = True
             status = error.status if isinstance(error, Refused) else 400
             message: dict[str, Any] = {"jsonrpc": "2.0", "error": {
                 "code": error.code, "message": error.message}}
@@ -383,50 +259,17 @@ class Handler(BaseHTTPRequestHandler):
                 message["id"] = self.request_id
             self.write_response(status, encode(message))
 
-    def read_head(self) -> None:
-        """Read and check the head. The library then parses it."""
-        head = bytearray()
-        while True:
-            line = self.rfile.readline(self.limits.head + 1 - len(head))
-            head += line
-            if not line.strip():
-                break
-        if len(head) > self.limits.head:
-            raise Refused(431, f"The head is longer than {self.limits.head} bytes")
-        if not line:
-            raise Refused(408, f"The head needs more than {self.limits.request} s")
-        if not HEAD.fullmatch(head):
-            raise Refused(400, "The request line or a header is not valid HTTP/1.1")
-        connection = self.rfile
-        self.rfile = io.BytesIO(head)
-        self.raw_requestline = self.rfile.readline()
-        self.parse_request()  # also sets close_connection
-        self.rfile = connection
-        # Equal headers are joined [RFC 9110 5.3]. So a second Host or Content-Length
-        # makes the value invalid, and the request is refused.
-        self.fields = {}
-        for name in self.headers:
-            values = self.headers.get_all(name, [])
-            self.fields[name.lower()] = ", ".join(one.strip(" \t") for one in values)
+    do_POST = do_GET = do_DELETE = serve
 
     def read_body(self) -> bytes:
-        """Read a body with a Content-Length.
-
-        MCP clients do not need chunks. With a second way to say where a body ends,
-        attackers could hide a request. [RFC 9112 6.3] allows to refuse chunks.
-        """
         if "transfer-encoding" in self.fields:
             raise Refused(411, "Send Content-Length, and not Transfer-Encoding")
         length = self.fields.get("content-length", "0")
         if not re.fullmatch("[0-9]{1,18}", length):
             raise Refused(400, "Content-Length is not valid")
-        size = int(length)
-        if size > self.limits.body:
+        if int(length) > self.limits.body:
             raise Refused(413, f"The body is longer than {self.limits.body} bytes")
-        data: bytes = self.rfile.read(size)
-        if len(data) < size:
-            raise Refused(408, f"The body needs more than {self.limits.request} s")
-        return data
+        return bytes(self.rfile.read(int(length)))
 
     def check_access(self) -> None:
         """Refuse other paths, other hosts and origins, and requests without the token.
@@ -434,7 +277,7 @@ class Handler(BaseHTTPRequestHandler):
         The hosts are checked because of DNS rebinding: a web page on any site can make
         the browser of its reader send requests to this machine.
         """
-        if self.requestline.split()[1].partition("?")[0] != "/mcp":
+        if self.path.partition("?")[0] != "/mcp":
             raise Refused(404, "The path does not exist; the only path is /mcp")
         host = self.fields.get("host")
         if not host:
@@ -464,21 +307,6 @@ class Handler(BaseHTTPRequestHandler):
             self.extra_headers["WWW-Authenticate"] = challenge
             raise Refused(401, "The token in the header Authorization is missing or "
                           "wrong")
-
-    def serve(self) -> None:
-        accept = self.fields.get("accept", "*/*")
-        if not re.search(r"text/event-stream|\*/\*", accept):
-            raise Refused(406, "The header Accept must contain text/event-stream")
-        if self.command == "POST":
-            self.post()
-        elif self.command not in ("GET", "DELETE") or self.is_modern():
-            self.extra_headers["Allow"] = "POST, GET, DELETE"
-            raise Refused(405, f"{self.command} is not allowed here")
-        elif self.command == "GET":
-            self.get(self.find_session())
-        else:
-            self.server.end(self.find_session())
-            self.write_response(204, None)
 
     def is_modern(self, message: Any = None) -> bool:
         """Return the era. It is in the body or, if the body does not say, in a header.
@@ -513,17 +341,19 @@ class Handler(BaseHTTPRequestHandler):
         if not self.is_modern(message):
             is_first = member(message, "method") == "initialize" and (
                 "mcp-session-id" not in self.fields)
-            session = (self.server.open_session(self.limits.sessions) if is_first
-                       else self.find_session())
+            if is_first:
+                session = self.server.open_session(self.limits.sessions)
+            else:
+                session = self.find_session()
         elif self.check_modern(message):
             session = self.server.open_session()
         else:  # a notification, which refers to no session and to no request
             self.write_response(202)
             return
         try:
-            stream = session.receive(message, self)
+            stream = session.receive(self)
             self.body = b""  # the answer may take long, and the body may have megabytes
-            self.write_answer(stream)
+            self.write_answer(session, stream)
         finally:
             if session.version is None:  # modern, or the handshake was refused
                 self.server.end(session)
@@ -540,7 +370,7 @@ class Handler(BaseHTTPRequestHandler):
         self.request_id = message["id"]
         paths = {}
         if message["method"] == "tools/call":
-            paths = self.server.paths(str(member(message, "params", "name")))
+            paths = self.server.argument_paths()
         for header, value in body_headers(message, paths).items():
             if not header_matches(self.fields.get(header), value):
                 raise RpcError(HEADER_MISMATCH, f"The header {header} does not match "
@@ -562,91 +392,77 @@ class Handler(BaseHTTPRequestHandler):
             after = stream.take_over(self)
         else:
             name, _, number = last_event_id.partition("-")
-            found = session.find_stream(name)
+            with self.server.lock:
+                found = session.streams.get(name)
             if found is None or not re.fullmatch("[0-9]{1,9}", number):
                 raise Refused(400, "Last-Event-ID is unknown or has expired")
             stream = found
             stream.take_over(self)
             after = int(number)
-        self.write_events(stream, after, *stream.take(self, after, 0.0))
+        self.write_events(session, stream, after)
 
-    def write_answer(self, stream: Stream) -> None:
+    def write_answer(self, session: HttpSession, stream: Stream) -> None:
         """Answer a POST: as JSON if only a response comes, and soon; else as events."""
-        session = stream.session
-        is_first = session.version is None and self.request_id is None
-        lines, must_stop = stream.take(
-            self, 0, self.limits.request if is_first else self.limits.quick)
-        if must_stop and not lines:  # a message without a response, or it was cancelled
-            session.forget(stream)
+        lines, must_stop = stream.take(self, 0, self.limits.pulse)
+        message = decode(lines[0][1]) if lines else None
+        if member(message, "method") is not None or not (lines or must_stop):
+            self.write_events(session, stream, 0)
+            return
+        with self.server.lock:
+            session.streams.pop(stream.name, None)  # it needs no resumption
+        if message is None:  # nothing asks for a response, or it was cancelled
             self.write_response(202)
             return
-        if len(lines) == 1:
-            line = lines[0][1]
-            message = decode(line)
-            if member(message, "method") is None:  # a response is the last line
-                session.forget(stream)
-                if is_first:
-                    session.version = member(message, "result", "protocolVersion")
-                if is_first and session.version is not None:
-                    self.extra_headers["Mcp-Session-Id"] = session.id
-                self.write_response(self.status_of(message, session), line)
-                return
-        self.write_events(stream, 0, lines, must_stop)
-
-    def status_of(self, response: Any, session: HttpSession) -> int:
-        code = member(response, "error", "code")
+        if session.version is None and self.request_id is None:  # the handshake
+            session.version = member(message, "result", "protocolVersion")
+            if session.version is not None:
+                self.extra_headers["Mcp-Session-Id"] = session.id
+        status = 200
+        code = member(message, "error", "code")
         if code in BAD_REQUEST_CODES:
-            return 400
-        if code == METHOD_NOT_FOUND and session.version is None:
-            return 404  # only in the modern era
-        return 200
+            status = 400
+        elif code == METHOD_NOT_FOUND and session.version is None:
+            status = 404  # only in the modern era
+        self.write_response(status, lines[0][1])
 
-    def write_events(self, stream: Stream, after: int, lines: Lines,
-                     must_stop: bool) -> None:
-        """Send lines as events, until the stream ends or the client has left.
-
-        `lines` and must_stop are what take() has returned so far.
-        """
-        self.close_connection = True  # the end of the connection ends the events
+    def write_events(self, session: HttpSession, stream: Stream, after: int) -> None:
+        """Send the lines after number `after` as events, until the stream ends."""
         self.extra_headers.update({
             "Content-Type": "text/event-stream",
             "Cache-Control": "no-store",
             "X-Accel-Buffering": "no"})
-        session = stream.session
-        deadline: Optional[float] = None
         try:
             self.write_response(200, None)
             if session.version == NEWEST_LEGACY:
                 # An event without data. It gives the client an id to resume from, even
                 # if the connection breaks before the first line. Older clients do not
                 # expect such an event.
-                deadline = time.monotonic() + self.limits.stream
                 retry = round(1000 * self.limits.retry)
                 self.wfile.write(
                     f"id: {stream.name}-{after}\nretry: {retry}\ndata:\n\n".encode())
-            while True:
+            must_stop = False
+            while not must_stop:
+                lines, must_stop = stream.take(self, after, self.limits.pulse)
                 for number, line in lines:
                     event = b"data: " + line + b"\n\n"
                     if session.version is not None:
                         event = f"id: {stream.name}-{number}\n".encode() + event
                     self.wfile.write(event)
                     after = number
-                session.used = time.monotonic()
-                if must_stop or (deadline is not None and deadline <= session.used):
-                    return
-                lines, must_stop = stream.take(self, after, self.limits.pulse)
                 if not lines and not must_stop:
                     # A comment. This fails if the client has left.
                     self.wfile.write(b":\n\n")
+                session.used = time.monotonic()
         finally:
-            stream.leave(self)
+            with self.server.lock:
+                if stream.reader is self:
+                    stream.reader = None
 
     def write_response(self, status: int, body: Optional[bytes] = b"") -> None:
         """Write the head of a response, and its body unless that is None."""
         self.send_response_only(status)
         self.send_header("Date", self.date_time_string())
-        if self.close_connection:
-            self.send_header("Connection", "close")
+        self.send_header("Connection", "close")  # the library acts on it, too
         if body is not None:
             self.send_header("Content-Length", str(len(body)))
         if body:
@@ -654,7 +470,7 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in self.extra_headers.items():
             self.send_header(name, value)
         self.end_headers()
-        if body and self.command != "HEAD":
+        if body:
             self.wfile.write(body)
 
 
@@ -668,8 +484,7 @@ class HttpServer(ThreadingHTTPServer):
     """
 
     request_queue_size = 128
-    # HTTPServer.server_bind() looks up the name of this host in the DNS, which can be
-    # slow.
+    # That of HTTPServer looks up the name of this host in the DNS, which can be slow.
     server_bind = socketserver.TCPServer.server_bind
 
     def __init__(self, server: Server, host: str = "127.0.0.1", port: int = 0,
@@ -683,38 +498,35 @@ class HttpServer(ThreadingHTTPServer):
         self.token = token or None
         self.limits = limits
         self.names = {one.lower() for one in (*LOOPBACK, name, *names)}
-        self.workers = Workers(max(server.workers, 1))
-        self.lock = threading.Lock()  # guards the tables that follow
+        self._turns = threading.Semaphore(max(server.workers, 1))
+        self.lock = threading.Lock()  # guards the streams, and the tables that follow
         self.sessions: dict[str, HttpSession] = {}
         self.connections: set[Any] = set()
-        # This server reads its tools as any client does, and again when they change.
-        self._tools_changed = threading.Event()
-        self._reading = threading.Lock()  # guards the table that follows
-        self._paths: dict[str, Paths] = {}
-        self.client = Client(server, on_notification=self._note_change)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        with self.client, suppress(RpcError):  # RpcError: it has no tools so far
-            for tool in self.client.list_tools():  # ValueError: its headers are invalid
-                self._paths[tool["name"]] = argument_headers(tool["inputSchema"])
+        with suppress(RpcError), Client(server) as client:  # RpcError: it has no tools
+            for tool in client.list_tools():
+                argument_headers(tool["inputSchema"])  # may raise ValueError
         super().__init__((host, port), Handler)
-        self.client.connect()
-        self.client.subscribe(tools=True)
+        self.client = Client(server).connect()  # it reads the tools
         self.url = f"http://{name}:{self.server_address[1]}/mcp"
 
-    def _note_change(self, method: str, params: Any) -> None:
-        if method == "notifications/tools/list_changed":
-            self._tools_changed.set()
+    def start(self, job: Callable[[], Any]) -> None:
+        """Run a job on a new thread, as soon as fewer than server.workers jobs run."""
+        def run() -> None:
+            with self._turns:
+                job()
 
-    def paths(self, name: str) -> dict[str, Paths]:
-        """Return which arguments the tools, with this one, repeat in which headers."""
-        with self._reading:
-            if self._tools_changed.is_set() or name not in self._paths:
-                if not self._paths:  # a server without tools has no news of them either
-                    self.client.connect()
-                self._tools_changed.clear()
-                with suppress(RpcError):
-                    self._paths = usable_tools(self.client.list_tools())[1]
-            return self._paths
+        threading.Thread(target=run, daemon=True).start()
+
+    def argument_paths(self) -> dict[str, Paths]:
+        """Return which arguments of which tool are repeated in which headers.
+
+        The list is read for each call, because it may have changed. With 30 tools, this
+        takes a third of a millisecond.
+        """
+        with suppress(RpcError):  # it has no tools so far
+            return usable_tools(self.client.list_tools())[1]
+        return {}
 
     def open_session(self, limit: Optional[int] = None) -> HttpSession:
         """Open a session. Refuse it if `limit` sessions are open already."""
@@ -724,11 +536,6 @@ class HttpServer(ThreadingHTTPServer):
             session = HttpSession(self)
             self.sessions[session.id] = session
         return session
-
-    def kept_of_each(self) -> int:
-        """Return how many bytes each session may keep, so that all keep limits.kept."""
-        with self.lock:
-            return self.limits.kept // max(1, len(self.sessions))
 
     def end(self, session: HttpSession) -> None:
         """End a session. Its calls are cancelled, and its streams end."""
@@ -748,14 +555,13 @@ class HttpServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """End unused sessions. Called twice a second.
-
-        A session whose share of the memory has shrunk forgets streams.
-        """
-        with self.lock:
-            sessions = list(self.sessions.values())
+        """End unused sessions, and limit what is kept. Called twice a second."""
+        room = self.limits.kept
+        with self.lock:  # the session that was used last comes first
+            sessions = sorted(self.sessions.values(), key=lambda one: -one.used)
+            for session in sessions:
+                room = session.limit_streams(room)
         for session in sessions:
-            session.limit_streams()
             if session.used < time.monotonic() - self.limits.session:
                 self.end(session)
 
@@ -766,10 +572,6 @@ class HttpServer(ThreadingHTTPServer):
         for session in sessions:
             self.end(session)
         self.client.close()
-
-
-def exit_by_signal(number: int, frame: Any) -> None:
-    sys.exit(128 + number)  # the status that Server.run() has, too
 
 
 def main() -> None:
@@ -783,9 +585,9 @@ def main() -> None:
     server = runpy.run_path(given.file)["server"]
     token = os.environ.get("MCP_TOKEN")
     with HttpServer(server, given.host, given.port, token, given.name) as http:
-        print(f"serving {http.client.server_info['name']} at {http.url}", flush=True)
-        signal.signal(signal.SIGINT, exit_by_signal)
-        signal.signal(signal.SIGTERM, exit_by_signal)
+        print(f"serving {server.info['name']} at {http.url}", flush=True)
+        for number in (signal.SIGINT, signal.SIGTERM):  # the status of Server.run()
+            signal.signal(number, lambda number, frame: sys.exit(128 + number))
         http.serve_forever()
 
 

@@ -31,7 +31,6 @@ NAME_MEMBERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "
 # Text that a header can hold unchanged: visible ASCII, with blanks only inside.
 SAFE_TEXT = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
 ENCODED_TEXT = re.compile(r"=\?base64\?(.*)\?=")
-NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # [RFC 9110 5.6.2]
 DATA = ("enum", "const", "default", "examples")  # keywords that hold no schema
 
@@ -96,9 +95,10 @@ def header_matches(header: Optional[str], value: Any) -> bool:
     try:
         text = from_header(header)
         if type(value) in (int, float):
-            is_number = NUMBER.fullmatch(text) and abs(value) < 2**53
-            return bool(is_number and float(text) == value)
-    except ValueError:
+            number = json.loads(text)
+            is_number = type(number) in (int, float)
+            return is_number and number == value and abs(value) < 2**53
+    except (ValueError, RecursionError):
         return False
     return text == _text_of(value)
 
@@ -150,10 +150,7 @@ def argument_headers(schema: Any) -> Paths:
 
 
 def usable_tools(tools: list[Any]) -> tuple[list[Any], dict[str, Paths]]:
-    """Return tools without those whose headers are invalid, and the headers by name.
-
-    Other faults of a tool are the matter of Client.
-    """
+    """Return tools without those whose headers are invalid, and the headers by name."""
     usable = []
     paths = {}
     for tool in tools:
@@ -161,7 +158,7 @@ def usable_tools(tools: list[Any]) -> tuple[list[Any], dict[str, Paths]]:
         try:
             paths[name] = argument_headers(member(tool, "inputSchema"))
             usable.append(tool)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             log.warning("left out the tool %s: %s", name, error)
     return usable, paths
 

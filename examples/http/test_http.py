@@ -15,16 +15,13 @@ import http.client
 import io
 import itertools
 import json
-import logging
 import re
-import select
 import socket
 import sys
 import threading
 import time
 import unittest
 import unittest.mock
-import weakref
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -45,7 +42,7 @@ MODERN = [version for version, row in REVISIONS.items() if row.modern][-1]
 NEWEST = LEGACY[-1]
 JSON = "application/json"
 BOTH = f"{JSON}, text/event-stream"
-LIMITS = http_server.Limits(request=2.0, quick=0.1, pulse=0.2, body=100_000, retry=0.05)
+LIMITS = http_server.Limits(pulse=0.1, body=100_000, retry=0.05)
 HELLO = {"protocolVersion": NEWEST, "capabilities": {},
          "clientInfo": {"name": "t", "version": "0"}}
 ADD = {"name": "add", "arguments": {"a": 1, "b": 2}}
@@ -94,19 +91,13 @@ def fixture(case: Any) -> Server:
         """Report 1, wait for case.go or a cancellation, report 2, and answer."""
         ctx.progress(1, 2)
         case.running.set()
-        end = time.monotonic() + DEADLINE
+        end = time.monotonic() + 2 * DEADLINE
         while not case.go.wait(0.01) and not ctx.cancelled and time.monotonic() < end:
             pass
         if ctx.cancelled:
             case.cancelled.set()
         ctx.progress(2, 2)
         return "counted"
-
-    @server.tool
-    def late(size: int = 5) -> str:
-        """Wait until the test allows it, then answer with `size` letters."""
-        case.allowed.acquire(timeout=DEADLINE)
-        return ("later" * size)[:size]
 
     @server.tool
     def ask(ctx: Context) -> str:
@@ -128,14 +119,8 @@ def fixture(case: Any) -> Server:
     return server
 
 
-def much(ctx: Context) -> str:
-    for number in range(1, 6):
-        ctx.progress(number, 5, "report" * 100)
-    return "x" * 5000
-
-
 class Talk:
-    """A client with one connection, which is kept open.
+    """A client that sends one request after the other.
 
     With a legacy version it opens a session. With MODERN, each request has _meta and headers.
     Without a version, it sends only the given headers.
@@ -234,38 +219,11 @@ def result(to: Any, **members: Any) -> Any:
         "jsonrpc": "2.0", "id": to["id"], "result": {"resultType": "complete", **members}}
 
 
-def mismatch(to: Any) -> Any:
-    """Return the answer of a server that refuses the headers of a request."""
-    return 400, {}, {
-        "jsonrpc": "2.0", "id": to["id"], "error": {"code": -32020, "message": "no"}}
-
-
-def kept_sessions(server: Server) -> Callable[[], int]:
-    """Watch the sessions that are opened from now on.
-
-    Return a function that counts those that are still in memory.
-    """
-    connect, opened = server.connect, []  # type: ignore[var-annotated]
-
-    def connected(*arguments: Any, **options: Any) -> Any:
-        session = connect(*arguments, **options)
-        opened.append(weakref.ref(session))
-        return session
-
-    def count() -> int:
-        gc.collect()
-        return sum(one() is not None for one in opened)
-
-    server.connect = connected  # type: ignore[method-assign]
-    return count
-
-
 class HttpCase(unittest.TestCase):
     """Each test has a server over HTTP. Everything is closed after the test."""
 
     def setUp(self) -> None:
         self.go, self.running, self.cancelled = (threading.Event() for _ in range(3))
-        self.allowed = threading.Semaphore(0)  # how many calls of `late` may answer
         self.mcp = fixture(self)
         self.http = self.serve()
 
@@ -280,7 +238,7 @@ class HttpCase(unittest.TestCase):
             running.server_close()
             thread.join(DEADLINE)
 
-        running.stop = stop  # type: ignore[attr-defined]
+        running.stop = stop
         self.addCleanup(stop)
         return running
 
@@ -289,16 +247,16 @@ class HttpCase(unittest.TestCase):
         return one
 
     def talk(self, version: str = "", server: Any = None, token: str = "") -> Talk:
-        return self.closed_later(Talk(server or self.http, version, token))  # type: ignore
+        return self.closed_later(Talk(server or self.http, version, token))
 
     def fake(self, answer: Callable[[Any], Any]) -> Fake:
-        return self.closed_later(Fake(answer))  # type: ignore
+        return self.closed_later(Fake(answer))
 
     def client(self, url: str = "", token: Optional[str] = None, retry: float = 1.0,
                **options: Any) -> Client:
         transport = http_client.HttpTransport(url or self.http.url, token, retry=retry)
         options = {"timeout": DEADLINE, **options}
-        return self.closed_later(Client(transport, **options))  # type: ignore
+        return self.closed_later(Client(transport, **options))
 
     def raw(self, data: bytes, server: Any = None) -> bytes:
         """Send bytes unchanged. Return all bytes that come until the server closes."""
@@ -329,50 +287,28 @@ class HttpCase(unittest.TestCase):
 def spell(body: bytes, *headers: bytes, line: bytes = b"POST /mcp HTTP/1.1",
           host: bytes = b"Host: localhost", kind: bytes = b"Content-Type: application/json",
           length: Optional[bytes] = None) -> bytes:
-    """Write a request. Its last header makes the server close the connection."""
+    """Write a request."""
     size = b"Content-Length: %d" % len(body) if length is None else length
-    return b"\r\n".join([line, host, kind, size, *headers, b"Connection: close", b"", body])
+    return b"\r\n".join([line, host, kind, size, *headers, b"", body])
 
 
 def verb(name: bytes, *headers: bytes) -> bytes:
     return spell(b"", *headers, line=name + b" /mcp HTTP/1.1")
 
 
-def kept(request: bytes) -> bytes:
-    return request.replace(b"Connection: close\r\n", b"")
-
-
 INIT, NONE = message(1, "initialize", HELLO), b"X: y"
-CHUNKS = b"%X\r\n%s\r\n0\r\n\r\n" % (len(INIT), INIT)
 Rows = List[Tuple[int, bytes]]  # status, request
-FRAMING: Rows = [  # requests that two parsers could read in two ways
-    # Lengths: signed, in other digits, beside characters that only some parsers skip.
-    *((400, spell(INIT, length=b"Content-Length: " + length)) for length in (
-        b"5, 5", b"+5", b"-1", b"0x10", b"1_0", "\u0665".encode(), b"5\xa0", b"\x855", b"9" * 400)),
-    *((400, spell(INIT, b"Content-Length: " + length)) for length in (b"5", b"%d" % len(INIT))),
-    (413, spell(b"", length=b"Content-Length: 100001")),
-    # Chunks, alone and beside a length.
-    *((411, spell(CHUNKS, b"Transfer-Encoding: " + coding, length=length))
-      for coding in (b"chunked", b"gzip, chunked", b"", b"xchunked")
-      for length in (NONE, b"Content-Length: 5", b"Content-Length:")),
-    # Headers: blanks before the colon, folding, no name, no colon, bare CR and LF, controls.
-    *((400, spell(INIT, *headers.split(b"|"))) for headers in (
-        b"Content-Length : 5", b"X: a| b", b"X: a|\tb", b"   |Transfer-Encoding: chunked", b": a",
-        b"Hello", b"GET /mcp HTTP/1.1", b"X: a\rTransfer-Encoding: chunked",
-        b"X: a\nTransfer-Encoding: chunked", b"X: a\0b", b"X: a\x0cContent-Length: 5",
-        b"|".join(b"X%d: y" % number for number in range(200)))),
-    (400, spell(INIT, host=b" Host: localhost")), (431, spell(INIT, b"X: " + b"a" * 70000)),
-    (400, spell(INIT).replace(b"\r\n", b"\n")),
-    # Request lines: too long, of another protocol, two blanks, a full URL.
-    (431, spell(INIT, line=b"POST /" + b"a" * 70000)),
-    *((400, data) for data in (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", b"GET /mcp\r\n\r\n",
-                               b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\r\n" + spell(INIT))),
-    *((400, spell(INIT, line=line)) for line in (
-        b"POST  /mcp HTTP/1.1", b"POST http://localhost/mcp HTTP/1.1", b"POST /mcp HTTP/1.1 ")),
-]
 HOSTILE: Rows = [
+    # Lengths, chunks, heads that are too long.
+    *((400, spell(INIT, length=b"Content-Length: " + length)) for length in (
+        b"5, 5", b"+5", b"-1", b"0x10", b"1_0", "\u0665".encode(), b"9" * 400)),
+    (413, spell(b"", length=b"Content-Length: 100001")),
+    (411, spell(b"0\r\n\r\n", b"Transfer-Encoding: chunked", length=NONE)),
+    (431, spell(INIT, b"X: " + b"a" * 70000)), (414, spell(INIT, line=b"POST /" + b"a" * 70000)),
+    (431, spell(INIT, *(b"X%d: y" % number for number in range(200)))),
+    (400, spell(INIT, host=b" Host: localhost")),
     *((404, spell(INIT, line=b"POST " + path + b" HTTP/1.1")) for path in (
-        b"/", b"//mcp", b"/mcp/../../etc/passwd", b"/%2e%2e/mcp")),
+        b"/", b"/mcp/../../etc/passwd", b"/%2e%2e/mcp")),
     # DNS rebinding: other hosts, two hosts, a hidden host; other origins, with any verb.
     (400, spell(INIT, host=NONE)), (403, spell(INIT, b"Host: evil.example.com")),
     *((403, spell(INIT, host=b"Host: " + host)) for host in (
@@ -388,13 +324,12 @@ HOSTILE: Rows = [
     *((415, spell(INIT, kind=kind)) for kind in (
         b"Content-Type: application/x-www-form-urlencoded", b"Content-Type: text/plain", NONE)),
     (200, spell(INIT, kind=b"Content-Type: application/JSON ; charset=utf-8")),
-    (406, spell(INIT, b"Accept: text/html")),
     *((400, spell(body)) for body in (
         b'{"jsonrpc":', b"[" * 90000, b'{"jsonrpc":"2.0","id":1,"method":"\xff"}',
         b'{"jsonrpc":"2.0","id":1,"method":5}', b"")),
     (400, spell(b"", length=NONE)), (413, spell(b"x" * 8_000_000)),
     # Other verbs; requests that are unusual but valid.
-    *((405, verb(name, b"Origin: http://localhost")) for name in (b"PUT", b"OPTIONS", b"HEAD")),
+    *((501, verb(name)) for name in (b"PUT", b"OPTIONS", b"HEAD")),
     (200, spell(INIT)), (200, spell(INIT, line=b"POST /mcp HTTP/1.0")),
 ]
 
@@ -405,8 +340,7 @@ class TestTogether(HttpCase):
     def test_a_client_works_over_a_url_in_every_revision(self) -> None:
         """[http.endpoint.post] [http.post.one-per-message] [http.post.client-both-types]
         [http.sse.has-response] [http.post.body-batch] [http.post.body-single]
-        [http.post.body-single-modern] [http.post.batch-one-response-each]
-        [http.version.equals-body] [http.compat.dual-server]"""
+        [http.post.body-single-modern] [http.version.equals-body] [http.compat.dual-server]"""
         self.go.set()
         for version in (None, *LEGACY[1:]):
             with self.subTest(version=version):
@@ -420,8 +354,8 @@ class TestTogether(HttpCase):
                     self.assertEqual("counted", first_text(counted))
                     self.eventually(lambda told=told: told == [1, 2], "the progress")
                     self.assertEqual("r", client.read_resource("test://r")["contents"][0]["text"])
-                    answers = client.batch([("tools/list", None), ("no/such", None)])
-                    self.assertEqual(("tools" in answers[0], -32601), (True, answers[1].code))
+                    with self.assertRaises(RpcError):
+                        client.request("no/such")
                     if version != LEGACY[1]:  # that revision has no elicitation
                         self.assertEqual("Ada", first_text(client.call_tool("ask")))
 
@@ -439,17 +373,22 @@ class TestTogether(HttpCase):
                     self.eventually(lambda: NEWS in heard, "the news")
                     self.mcp.remove_tool("another")
 
-    def test_a_client_resumes_a_legacy_call(self) -> None:
-        """[http.sse.client-polls] [http.resume.client-get]"""
-        progress = threading.Event()
-        with concurrent.futures.ThreadPoolExecutor(1) as pool, \
-                self.client(protocol_version=NEWEST) as client:
-            answer = pool.submit(client.call_tool, "count", on_progress=lambda *said: (
-                progress.set()))
-            self.assertTrue(progress.wait(DEADLINE))
-            self.cut()
-            self.go.set()
-            self.assertEqual("counted", first_text(answer.result(DEADLINE)))
+    def test_a_client_resumes_a_legacy_call_after_the_time_that_the_server_names(self) -> None:
+        """[http.sse.client-polls] [http.resume.client-get] [http.sse.retry-respected]"""
+        self.http = self.serve(LIMITS._replace(retry=0.5))
+        for ours in (0.01, 60.0):
+            self.go.clear()
+            progress = threading.Event()
+            with concurrent.futures.ThreadPoolExecutor(1) as pool, \
+                    self.client(retry=ours, protocol_version=NEWEST) as client:
+                answer = pool.submit(client.call_tool, "count", on_progress=lambda *said: (
+                    progress.set()))
+                self.assertTrue(progress.wait(DEADLINE))
+                began = time.monotonic()
+                self.cut()
+                self.go.set()
+                self.assertEqual("counted", first_text(answer.result(DEADLINE)))
+                self.assertGreaterEqual(time.monotonic() - began, 0.5)
 
     def test_a_cancelled_call_stops_and_its_connection_is_closed(self) -> None:
         """[http.cancel.explicit] [http.cancel.timeout-closes]"""
@@ -467,35 +406,6 @@ class TestTogether(HttpCase):
                 listener = version in LEGACY
                 self.eventually(lambda: len(self.http.connections) <= listener, "a connection left")
                 self.assertEqual("3", first_text(client.call_tool("add", {"a": 1, "b": 2})))
-
-    def test_the_rest_of_a_legacy_batch_is_answered_when_one_request_is_cancelled(self) -> None:
-        lines: List[Any] = []
-        transport = self.closed_later(http_client.HttpTransport(self.http.url))
-        transport.open(lines.append, lines.append)
-        transport.send(message(1, "initialize", {**HELLO, "protocolVersion": LEGACY[1]}))
-        self.eventually(lambda: lines, "the handshake")
-        transport.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-        calls = [message(rid, "tools/call", {"name": "count"}) for rid in (2, 3)]
-        transport.send(b"[%s,%s]" % tuple(calls))
-        self.assertTrue(self.running.wait(DEADLINE))
-        transport.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled",'
-                       b'"params":{"requestId":2}}')
-        transport.send(message(4, "ping"))
-        self.eventually(lambda: len(lines) == 2, "the response to ping")  # it is sent last
-        self.go.set()
-        self.eventually(lambda: len(lines) == 3, "the response to the other call")
-        answer, = json.loads(lines[2])
-        self.assertEqual((3, "counted"), (answer["id"], first_text(answer["result"])))
-
-    def test_a_client_resumes_a_stream_after_the_time_that_the_server_names(self) -> None:
-        """[http.sse.retry-respected]"""
-        server = self.serve(LIMITS._replace(retry=0.5, stream=0.0))
-        for ours in (0.01, 60.0):
-            with self.client(server.url, retry=ours, protocol_version=NEWEST) as client:
-                threading.Timer(0.3, self.allowed.release).start()
-                began = time.monotonic()
-                self.assertEqual("later", first_text(client.call_tool("late")))
-                self.assertGreaterEqual(time.monotonic() - began, 0.5)
 
     def test_a_client_whose_session_has_ended_can_connect_again(self) -> None:
         """[http.session.client-restarts] [http.session.echoed] [http.session.client-deletes]"""
@@ -530,7 +440,7 @@ class TestTogether(HttpCase):
     def test_a_hundred_sessions_at_once_get_all_answers_and_are_all_released(self) -> None:
         """[http.session.id-quality]"""
         server, together = self.serve(LIMITS._replace(connections=128)), threading.Barrier(100)
-        threads, kept = threading.active_count(), kept_sessions(self.mcp)
+        threads = threading.active_count()
 
         def session(number: int) -> str:
             talk = self.talk(NEWEST, server)
@@ -546,7 +456,6 @@ class TestTogether(HttpCase):
         with concurrent.futures.ThreadPoolExecutor(100) as pool:
             names = set(pool.map(session, range(100)))
         self.assertEqual((100, {}), (len(names), server.sessions))
-        self.eventually(lambda: not kept(), "sessions are left")
         self.eventually(lambda: threading.active_count() <= threads, "threads are left")
 
 
@@ -585,62 +494,38 @@ class TestStreams(HttpCase):
             gone = talk.send("GET", Last_Event_ID=nobody)
             self.assertEqual((400, True), (gone.status, bool(gone.read())))
 
-    def resumed(self, talk: Talk, name: str) -> Tuple[int, List[Any]]:
-        """Resume a stream. Return the status, and the texts of the answers that came."""
-        response = talk.send("GET", Last_Event_ID=name)
-        if response.status != 200:
-            self.assertTrue(response.read())
-            return response.status, []
-        return 200, [first_text(one["result"]) for one in said(response) if "result" in one]
+    def test_the_lines_that_are_kept_for_resumption_are_limited(self) -> None:
+        """The oldest streams of the session that was used longest ago are dropped first."""
+        server = self.serve(LIMITS._replace(kept=16_500))
+        unused, session = server.open_session(), server.open_session()
+        reader: Any = object()
+        streams = [http_server.Stream(server, one) for one in (None, None, reader, None, None)]
+        for stream in streams:  # each takes 3,100 bytes, and two empty ones take 2,000
+            stream(b"x" * 1000)
+            stream(None)
+        with server.lock:
+            session.used = unused.used + 1
+            unused.streams[streams[0].name] = streams[0]
+            session.streams.update((one.name, one) for one in streams[1:])
 
-    def left(self, talk: Talk, server: Any, size: int) -> str:
-        """Call a tool whose answer comes when its client has left. Return its first event."""
-        session = server.sessions[talk.headers["Mcp-Session-Id"]]
-        event, = http_client.events(talk.open("tools/call", {
-            "name": "late", "arguments": {"size": size}}))
-        self.assertEqual(b"", event.data)
-        stream = session.find_stream(event.id.partition("-")[0])
-        self.allowed.release()
-        self.eventually(lambda: stream.is_over() or stream.keep(size * 2), "the answer")
-        session.limit_streams()
-        return str(event.id)
+        def left() -> List[int]:
+            with server.lock:
+                names = {*session.streams, *unused.streams}
+            return [number for number, one in enumerate(streams) if one.name in names]
 
-    def test_the_bytes_that_are_kept_for_resumption_are_limited(self) -> None:
-        """The sessions have equal shares. The oldest streams are dropped first."""
-        server = self.serve(LIMITS._replace(kept=5000, stream=0.0))
-        talk, other = self.talk(NEWEST, server), self.talk(NEWEST, server)
-        elsewhere = self.left(other, server, 2000)
-        long = self.left(talk, server, 2500)
-        oldest, *newer = (self.left(talk, server, 1000) for _ in range(3))
-        for name in (long, oldest):
-            self.assertEqual((400, []), self.resumed(talk, name))
-        for name in newer:
-            status, (text,) = self.resumed(talk, name)
-            self.assertEqual((200, 1000), (status, len(text)))
-        self.assertEqual(200, self.resumed(other, elsewhere)[0])
-        self.talk(NEWEST, server)  # the shares become smaller
-        self.eventually(lambda: self.resumed(other, elsewhere)[0] == 400, "a stream is left")
-
-    def test_a_client_that_stays_gets_all_lines_however_little_is_kept(self) -> None:
-        self.mcp.tool(name="much", description="-")(much)
-        for quick in (0.0, 10.0):
-            server = self.serve(LIMITS._replace(kept=10, quick=quick))
-            for version in (NEWEST, MODERN):
-                with self.subTest(quick=quick, version=version):
-                    call = self.talk(version, server).open("tools/call", {
-                        "name": "much", "_meta": {"progressToken": 1}})
-                    *reports, answer = said(call)
-                    self.assertEqual([1, 2, 3, 4, 5], [
-                        one["params"]["progress"] for one in reports])
-                    self.assertEqual(5000, len(first_text(answer["result"])))
+        self.eventually(lambda: left() == [1, 2, 3, 4], "the oldest stream is left")
+        server.limits = LIMITS._replace(kept=4000)
+        self.eventually(lambda: left() == [2, 4], "streams are left, or the one with a reader")
 
     def test_lines_that_a_slow_client_does_not_read_are_limited_and_the_newest_stays(self) -> None:
-        server = self.serve(LIMITS._replace(unread=1000))
+        server = self.serve(LIMITS._replace(unread=3000))
         reader: Any = object()
-        stream = http_server.Stream(server.open_session(), reader)
-        for letter in (b"a", b"b", b"c", b"d" * 3):
+        stream = http_server.Stream(server, reader)
+        for letter in (b"a", b"b", b"c"):
             stream(letter * 400)
-        self.assertEqual(([(4, b"d" * 1200)], False), stream.take(reader, 0, 0.0))
+        self.assertEqual(([(2, b"b" * 400), (3, b"c" * 400)], False), stream.take(reader, 0, 0.0))
+        stream(b"d" * 3000)
+        self.assertEqual(([(4, b"d" * 3000)], False), stream.take(reader, 0, 0.0))
         stream(b"e")
         stream(None)
         self.assertEqual(([(5, b"e")], True), stream.take(reader, 4, 0.0))
@@ -648,51 +533,30 @@ class TestStreams(HttpCase):
     def test_a_modern_request_is_cancelled_when_its_stream_breaks(self) -> None:
         """[http.cancel.disconnect-is-cancel] [http.cancel.stop-work] [http.sse.x-accel]
         [http.resume.removed]"""
-        kept, talk = kept_sessions(self.mcp), self.talk(MODERN)
+        talk = self.talk(MODERN)
         response = talk.open("tools/call", COUNT, Last_Event_ID="0-0")
         self.assertEqual("no", response.headers["X-Accel-Buffering"])
         self.assertEqual("", next(http_client.events(response))[0])
         response.close()
         talk.close()
         self.assertTrue(self.cancelled.wait(DEADLINE))
-        self.eventually(lambda: not kept(), "sessions are left")
+        self.eventually(lambda: not self.http.sessions, "a session is left")
 
-    def test_a_call_that_waits_for_its_turn_is_released_when_it_is_cancelled(self) -> None:
-        """Its session is not kept until the calls before it have ended."""
-        self.mcp = Server("queue", "1.0", workers=1)
-
-        @self.mcp.tool
-        def wait() -> str:
-            """Wait."""
-            self.running.set()
-            self.go.wait(2 * DEADLINE)
-            return "waited"
-
+    def test_no_more_calls_run_at_once_than_the_server_has_workers(self) -> None:
+        self.mcp.workers = 1
         server = self.serve()
-        kept = kept_sessions(self.mcp)
-        first = self.talk(MODERN, server).open("tools/call", {"name": "wait"})
+        first = self.talk(MODERN, server).open("tools/call", COUNT)
         self.assertTrue(self.running.wait(DEADLINE))
-        for _ in range(3):
-            talk = self.talk(MODERN, server)
-            response = talk.open("tools/call", {"name": "wait"})
-            self.assertEqual(200, response.status)
-            response.close()
-            talk.close()
-        self.eventually(lambda: kept() == 1, "a cancelled request is left")
+        second = self.talk(MODERN, server).open("tools/call", ADD)
+        self.assertEqual(b":\n", second.readline())  # it waits
+        third = self.talk(MODERN, server).open("tools/call", {
+            "name": "add", "arguments": {"b": ["only here"]}})
+        third.close()  # while it waits, its params are not kept
+        self.eventually(lambda: not [one for one in gc.get_objects() if type(one) is dict and (
+            one.get("b") == ["only here"])], "the params are left")
         self.go.set()
-        self.assertEqual("waited", first_text(said(first)[-1]["result"]))
-
-    def test_a_long_stream_is_closed_and_the_client_fetches_the_answer_later(self) -> None:
-        """[http.sse.early-close] [http.sse.not-closed-early]"""
-        server = self.serve(LIMITS._replace(stream=0.0))
-        talk = self.talk(NEWEST, server)
-        self.assertEqual((200, ["later" * 200]), self.resumed(talk, self.left(talk, server, 1000)))
-        for version in (LEGACY[-2], MODERN):  # these streams stay open
-            response = self.talk(version, server).open("tools/call", {"name": "late"})
-            self.assertEqual(b":\n", response.readline())
-            self.allowed.release()
-            answer, = said(response)
-            self.assertEqual("later", first_text(answer["result"]))
+        self.assertEqual(["counted", "3"], [
+            first_text(said(one)[-1]["result"]) for one in (first, second)])
 
     def test_a_new_reader_of_a_stream_replaces_the_old_one_and_no_line_is_lost(self) -> None:
         """[http.get.one-stream-only] [http.sse.keepalive]"""
@@ -714,7 +578,7 @@ class TestStreams(HttpCase):
 
     def test_the_stream_of_a_call_has_all_messages_about_it_and_no_others(self) -> None:
         """[http.sse.related-should] [http.sse.related-must] [http.get.one-stream-only]
-        [http.get.no-response] [http.get.unrelated]"""
+        [http.get.no-response] [http.get.unrelated] [http.sse.not-closed-early]"""
         for version in (LEGACY[-2], NEWEST, MODERN):
             with self.subTest(version=version):
                 self.go.clear()
@@ -803,8 +667,6 @@ class TestSessions(HttpCase):
             self.assertEqual((405, "POST, GET, DELETE"),
                              (response.status, response.headers["Allow"]))
             response.read()
-        response = talk.send("GET", Accept=JSON)
-        self.assertEqual((406, True), (response.status, bool(response.read())))
         status, headers, _ = self.talk(MODERN).post("tools/list", Mcp_Session_Id="anything")
         self.assertEqual((200, None), (status, headers["Mcp-Session-Id"]))
 
@@ -852,6 +714,12 @@ class TestStatus(HttpCase):
                 status, _, body = talk.post(method, params, **headers)
                 self.assertEqual(expected, (status, body.get("error", {}).get("code")))
 
+    def test_a_batch_of_the_revision_that_has_batches_gets_a_response_to_each_request(self) -> None:
+        """[http.post.batch-one-response-each]"""
+        status, _, answers = self.talk(LEGACY[1]).line([
+            {"jsonrpc": "2.0", "id": rid, "method": "ping"} for rid in (1, 2)])
+        self.assertEqual((200, {1, 2}), (status, {one["id"] for one in answers}))
+
     def test_a_modern_server_asks_in_its_result_and_sends_no_request(self) -> None:
         """[http.sse.no-server-requests]"""
         status, _, body = self.talk(MODERN).post("tools/call", {"name": "ask", "_meta": {
@@ -891,7 +759,7 @@ class TestStatus(HttpCase):
                 (("prompts/get", placed(region="here")[1]), "Mcp_Param_Region", [None], [])):
             for value in [*right, *wrong]:
                 with self.subTest(request=request, header=header, value=value):
-                    status, _, body = talk.post(*request, **{header: value})  # type: ignore
+                    status, _, body = talk.post(*request, **{header: value})
                     code = None if value in right else -32020
                     self.assertEqual((400 if code else 200, code),
                                      (status, body.get("error", {}).get("code")), body)
@@ -965,59 +833,29 @@ class TestStatus(HttpCase):
 class TestSecurity(HttpCase):
     def test_hostile_requests_are_refused_and_the_next_good_request_is_served(self) -> None:
         """[http.origin.validated] [http.origin.403] [http.post.notification-refused]"""
-        for status, request in FRAMING + HOSTILE:
-            with self.subTest(request[:200]):
-                self.assertEqual([status], self.statuses(request))
-        for status, request in FRAMING:  # the rest of a refused request is not read as a request
-            with self.subTest(request[:200], followed=True):
-                self.assertEqual([status], self.statuses(kept(request) + spell(INIT)))
+        for status, request in HOSTILE:
+            with self.subTest(request[:200]):  # what follows is not read as a request
+                self.assertEqual([status], self.statuses(request + spell(INIT)))
         self.assertEqual(200, self.talk(MODERN).post("tools/list")[0])
-
-    def test_requests_on_one_connection_are_answered_in_order(self) -> None:
-        again = kept(spell(INIT))
-        answer = self.raw(again + kept(verb(b"HEAD")) + again + verb(b"PUT") + again)
-        self.assertEqual([b"200", b"405", b"200", b"405"], re.findall(rb"HTTP/1\.1 (\d+)", answer))
-        self.assertIn(b"\r\n\r\nHTTP/1.1 200", answer)  # the answer to HEAD has no body
-        self.assertEqual([100, 200], self.statuses(spell(INIT, b"Expect: 100-continue")))
 
     def test_unread_input_is_drained_before_the_connection_closes(self) -> None:
         """Otherwise the connection is reset, and the client can lose the response."""
         with socket.create_connection(self.http.server_address[:2], DEADLINE) as sock:
-            sock.sendall(spell(b"x" * 2_000_000))  # its head is refused
+            sock.sendall(spell(b"x" * 20_000_000))  # its head is refused
             answer = b"".join(iter(lambda: sock.recv(1 << 16), b""))
         self.assertRegex(answer, rb"\AHTTP/1\.1 413 ")
         self.assertIn(b"The body is longer than", answer)
 
-    def test_slow_requests_are_refused_and_idle_connections_are_closed(self) -> None:
-        slow, idle = self.serve(LIMITS._replace(request=0.3)), self.serve(LIMITS._replace(idle=0.3))
-
-        def answer(sent: bytes) -> bytes:
-            server = slow if sent else idle
-            with socket.create_connection(server.server_address[:2], DEADLINE) as sock:
-                began = time.monotonic()
-                sock.sendall(sent)
-                while not select.select([sock], [], [], 0.1)[0]:  # a byte does not extend the time
-                    self.assertLess(time.monotonic(), began + DEADLINE)
-                    with contextlib.suppress(OSError):
-                        sock.sendall(b"x" if sent else b"")
-                return sock.recv(12)
-
-        cases = {b"POST /mcp HTTP/1.1\r\nHost: ": b"HTTP/1.1 408", b"": b"",
-                 spell(b"", length=b"Content-Length: 999"): b"HTTP/1.1 408"}
-        with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
-            self.assertEqual(cases, dict(zip(cases, pool.map(answer, cases))))
-        with socket.create_connection(self.http.server_address[:2], DEADLINE) as sock:
-            sock.sendall(spell(INIT))  # the client does not close
-            self.assertTrue(sock.recv(12))
-            self.eventually(lambda: not self.http.connections, "a connection left")
+    def test_the_connection_of_a_client_that_sends_no_more_is_closed(self) -> None:
+        server = self.serve(LIMITS._replace(wait=0.3))
+        for sent in (b"", b"POST /mcp HTTP/1.1\r\nHost: ", spell(b"", length=b"Content-Length: 9")):
+            with self.subTest(sent):
+                self.assertEqual(b"", self.raw(sent, server))
 
     def test_the_number_of_connections_is_limited(self) -> None:
         server = self.serve(LIMITS._replace(connections=2))
-        with contextlib.ExitStack() as stack:
-            for _ in range(2):
-                talk = Talk(server, MODERN)
-                stack.callback(talk.close)
-                self.assertEqual(200, talk.post("tools/list")[0])
+        address = server.server_address[:2]
+        with socket.create_connection(address), socket.create_connection(address):
             self.assertEqual(b"", self.raw(spell(INIT), server))
         self.eventually(lambda: self.raw(spell(INIT), server)[9:12] == b"200", "a free place")
 
@@ -1146,64 +984,6 @@ class TestClient(HttpCase):
             self.go.wait(DEADLINE)
         return result(to) if "id" in to else (202, {}, b"")
 
-    def test_a_client_cancels_a_modern_request_by_closing_only_its_connection(self) -> None:
-        """[http.cancel.timeout-closes]"""
-        fake, lines = self.fake(self.slow), []  # type: Any, List[Any]
-        transport = self.closed_later(http_client.HttpTransport(fake.url))
-        transport.open(lines.append, lines.append)
-        transport.send(message(5, "tools/call", modern({"name": "slow"})))
-        self.eventually(lambda: fake.seen, "the call")
-        transport.send(json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled",
-                                   "params": {"requestId": 5}}).encode())
-        for rid in range(6, 12):
-            if rid == 8:
-                self.go.set()  # now the server answers the cancelled call
-            transport.send(message(rid, "server/discover", modern()))
-            self.eventually(lambda: len(lines) > rid - 6, "an answer")
-        self.assertEqual([*range(6, 12)], [json.loads(line)["id"] for line in lines])
-        self.assertEqual(["tools/call"] + ["server/discover"] * 6, fake.methods())
-
-    def test_a_list_of_tools_without_an_end_is_given_up(self) -> None:
-        """The client reads it again, because the server refuses the headers of a call."""
-        def answer(to: Any) -> Any:
-            if to["method"] == "tools/call":
-                return mismatch(to)
-            return result(to, tools=[], nextCursor="c")
-
-        fake = self.fake(answer)
-        with self.client(fake.url) as client, unittest.mock.patch("http_client.PAGES", 20):
-            with self.assertRaisesRegex(RpcError, "20 pages"):
-                client.call_tool("any", timeout=DEADLINE)
-        self.assertEqual(20, fake.methods().count("tools/list"))
-
-    def test_close_ends_the_reading_of_a_list_of_tools(self) -> None:
-        """Here it comes between two pages, while a warning about a tool is logged."""
-        bad = {"name": "bad", "inputSchema": {"type": "object", "properties": {
-            "r": {"type": "number", "x-mcp-header": "Region"}}}}
-
-        def answer(to: Any) -> Any:
-            if to["method"] == "tools/call":
-                return mismatch(to)
-            return result(to, tools=[bad], nextCursor=str(len(fake.seen)))
-
-        def wait(record: Any) -> bool:
-            self.running.set()
-            return not self.go.wait(DEADLINE)
-
-        logger = logging.getLogger("http_wire")
-        logger.addFilter(wait)
-        self.addCleanup(logger.removeFilter, wait)
-        fake, lines = self.fake(answer), []  # type: Any, List[Any]
-        threads = threading.active_count()
-        transport = self.closed_later(http_client.HttpTransport(fake.url))
-        transport.open(lines.append, lines.append)
-        transport.send(message(5, "tools/call", modern({"name": "any"})))
-        self.assertTrue(self.running.wait(DEADLINE))
-        transport.close()
-        self.go.set()
-        self.eventually(lambda: threading.active_count() <= threads, "it still reads")
-        self.assertEqual((["tools/call", "tools/list"], []), (fake.methods(), lines))
-
     def test_late_answers_have_no_effect_after_close(self) -> None:
         fake, lines, closed = self.fake(self.slow), [], []  # type: Any, List[Any], List[Any]
         transport = self.closed_later(http_client.HttpTransport(fake.url))
@@ -1230,13 +1010,6 @@ class TestClient(HttpCase):
                 transport.send(message(5, "tools/list", modern()))
                 self.eventually(lambda lines=lines: lines, "an answer")
                 self.assertEqual([good, odd], json.loads(lines[0])["result"]["tools"])
-        deep: Any = {}
-        for _ in range(3000):
-            deep = [deep]
-        with self.assertLogs("http_wire"):
-            usable, _ = http_wire.usable_tools([good, {"name": "deep", "inputSchema": deep}])
-        self.assertEqual([good], usable)
-
     def test_text_that_is_not_unicode_fails_only_its_request(self) -> None:
         with self.client() as client:
             for name, region in (("\ud800", "here"), ("placed", "\ud800")):
