@@ -708,7 +708,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", default="", metavar="TEXT", help="only the rules whose "
                         "title or requirement contains this text")
     parser.add_argument("--stage", type=int, choices=range(1, LAST + 1), help="what belongs "
-                        "to these steps of examples/steps/, up to the first failure")
+                        "to these steps of examples/steps/, up to the first broken MUST")
     parser.add_argument("--baseline", metavar="FILE", help="if the file does not exist, "
                         "write the faults to it; otherwise, fail only for others")
     parser.add_argument("--verbose", action="store_true", help="show also the rules that "
