@@ -257,6 +257,13 @@ class TestStages(ProcessCase):
         self.assertEqual(["1e400 is not a valid id"], re.findall("(?m)^detail  (.*)", out))
         self.assertNotIn("FAIL", out)
 
+    def test_a_stage_counts_the_broken_rules_that_it_does_not_demand(self) -> None:
+        """It holds if a SHOULD is broken, or a habit."""
+        for fault, is_counted in (("trace", True), ("no-handshake", True), ("", False)):
+            out = run(["--stage", "2", "--", *SERVER, fault])[1]
+            self.assertIn("Stage 2 holds.", out)
+            self.assertEqual(is_counted, "1 other rule fails" in out)
+
     def test_malformed_responses_may_be_refused_or_ignored(self) -> None:
         """The module refuses them, the steps ignore them."""
         for name in ("5_module.py", "1_messages.py"):
