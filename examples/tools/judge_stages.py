@@ -167,7 +167,7 @@ class Envelope:
             if self.end.ended and texts and len(texts) == self.end.checker.judged:
                 self.why = f"{WRONG_COMMAND} {texts[0][:200]}"
             elif self.end.fresh:
-                self.why = f"Two requests got no response: {self.end.ended}."
+                self.why = f"initialize and no/such got no response: {self.end.ended}."
                 if answers_at_end(self.end):
                     self.why = UNFLUSHED
             self.stderr = self.end.crash()

@@ -239,7 +239,7 @@ class TestStages(ProcessCase):
         for server, words in (
                 ([*SERVER, "unflushed"], "flush stdout after each line"),
                 ([*PYTHON, "-c", "print('usage')"], "the command may be wrong"),
-                ([*SERVER, "mute"], "Two requests got no response"),
+                ([*SERVER, "mute"], "initialize and no/such got no response"),
                 ([*SERVER, "twice"], "Expected  no such line"),
                 ([*SERVER, "banner"], "Got       Welcome!")):
             status, lines = judge.stage_one(
