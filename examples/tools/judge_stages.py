@@ -279,9 +279,8 @@ def stage_report(rows: list[Any], stage: int, judge: Any) -> tuple[int, list[str
             return 1, lines
     bad = [row for row in rows if row.bad and row.rule.level != "MUST"]
     if bad:
-        text = counted(len(bad), "other rule fails", "other rules fail")
-        lines += wrapped(f"{text}, which no stage demands. Without --stage, the report "
-                         "shows more.")
+        text = counted(len(bad), "rule fails that is", "rules fail that are")
+        lines += wrapped(f"{text} not a MUST. Without --stage, the report shows more.")
     return 0, lines + finished(stage)
 
 
