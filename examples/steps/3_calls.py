@@ -228,6 +228,7 @@ class Session:
             {"name": name, "description": one.function.__doc__ or "",
              "inputSchema": one.schema,
              # No tool here changes anything outside, so a host need not ask its user.
+             # Take this out if a tool of yours does.
              "annotations": {"readOnlyHint": True}} for name, one in TOOLS.items()]}
 
     def tools_call(self, params: Json) -> Json:

@@ -52,7 +52,7 @@ from test_mcp_ref import (MODERN, OFFERS, TRANSCRIPTS, Ids,  # noqa: E402
 TIME_LIMIT = 240.0  # seconds for everything
 CORE = ("initialize", "ping", "server/discover", "subscriptions/listen")
 NEEDS = {  # method -> the capability that it belongs to
-    **{method: row.capability for method, row in METHODS.items() if method not in CORE},
+    **{method: str(row.capability) for method, row in METHODS.items() if method not in CORE},
     "resources/subscribe": "resources.subscribe",
     "resources/unsubscribe": "resources.subscribe",
     "notifications/resources/updated": "resources.subscribe",
