@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 import threading
 import time
@@ -269,11 +270,10 @@ class FaultyServer:
             sys.exit(1)
         if self.fault == "nan-read":
             line = line.replace(b"NaN", b"1")
-        # A parser may refuse a byte order mark, and numbers with many digits.
-        if self.fault == "picky" and line.startswith(b"\xef\xbb\xbf"):
-            line = b"no JSON"
-        if self.fault == "picky" and line.isdigit() and len(line) > 20:
-            line = b"1"
+        # A parser may refuse a byte order mark, and accept deep objects and long numbers.
+        if self.fault == "picky":
+            line = re.sub(rb"\A\xef\xbb\xbf.*", b"no JSON", line)
+            line = re.sub(rb'\A(\d{21,}|({"a":){9}.*)\Z', b"1", line)
         if self.fault == "late-batch" and line.startswith(b"[{"):
             return self.write(b'[{"jsonrpc":"2.0","id":1,"result":{}}]\n')
         message = parsed(line)
