@@ -67,7 +67,6 @@ import datetime
 import decimal
 import enum
 import errno
-import fractions
 import functools
 import gc
 import importlib.util
@@ -2456,6 +2455,32 @@ class TestReadyMadeResults(unittest.TestCase):
 class TestUtilities(unittest.TestCase):
     """Log messages, progress and cancellation."""
 
+    def test_progress_increases_even_if_threads_of_a_tool_report_at_once(self) -> None:
+        """MUST: [progress.increasing]"""
+        def work(context: Any) -> None:
+            steps, at_once = itertools.count(1), threading.Barrier(4)
+
+            def report() -> None:
+                at_once.wait(DEADLINE)
+                for _ in range(12):
+                    context.progress(next(steps))
+
+            threads = [threading.Thread(target=report) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(DEADLINE)
+
+        server, interval = Server("s", "1"), sys.getswitchinterval()
+        server.tool(name="work")(hinted(work, context=Context))
+        self.addCleanup(sys.setswitchinterval, interval)
+        sys.setswitchinterval(1e-6)
+        with Client(server) as client:
+            for _ in range(60):
+                heard: List[float] = []
+                client.call_tool("work", on_progress=lambda step, *_: heard.append(step))
+                self.assertEqual(sorted(heard), heard)
+
     def test_progress_is_rate_limited(self) -> None:
         """SHOULD: Of many reports at once, the first ones and the last one are sent.
         [progress.rate-limited]"""
@@ -4075,6 +4100,11 @@ SchemaColor = enum.Enum("SchemaColor", {"RED": "red", "BLUE": "blue"})
 SchemaLevel = enum.IntEnum("SchemaLevel", {"LOW": 1})
 
 
+@dataclasses.dataclass(frozen=True)
+class SchemaMoney:
+    cents: int
+
+
 @dataclasses.dataclass
 class SchemaPoint(Place):  # inherits x: int and y: int = 0
     color: SchemaColor = SchemaColor.RED
@@ -4083,6 +4113,8 @@ class SchemaPoint(Place):  # inherits x: int and y: int = 0
 
 SchemaOptions = TypedDict("SchemaOptions", {
     "deep": Annotated[bool, "how deep"], "at": SchemaPoint}, total=False)
+SchemaSome = TypedDict("SchemaSome", {"a": Optional[int]}, total=False)
+SchemaAll = TypedDict("SchemaAll", {"a": Optional[int], "b": Literal["x"]})
 SchemaTotal = TypedDict("SchemaTotal", {"a": int, "b": "typing.NotRequired[int]"})
 
 
@@ -4104,6 +4136,16 @@ class SchemaSpot(TypedDict):
 class SchemaTool:
     async def method(self, a: int) -> Any:
         return [str(a), SchemaColor.RED]
+
+
+class SchemaCompiled(typing.Coroutine):  # a compiler such as Cython has a type for coroutines
+    def __init__(self, inner: Any) -> None:
+        self.send, self.throw, self.close = inner.send, inner.throw, inner.close
+
+    def __await__(self) -> Any:
+        return self
+
+    send = throw = close = None
 
 
 def schema_object(properties: Any, *names: str) -> Any:
@@ -4140,6 +4182,9 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
     ("Annotated[int, 'size']", {**SCHEMA_INT, "description": "size"}, 1.0, 1),
     ("list[Annotated[int, {'minimum': 0}, 'size']]", {"type": "array", "items": {
         **SCHEMA_INT, "minimum": 0, "description": "size"}}, [1.0], [1]),
+    # Each member of a TypedDict is required, whatever its hint is.
+    ("SchemaAll", schema_object({"a": SCHEMA_MAYBE, "b": {**SCHEMA_STR, "enum": ["x"]}}, "a", "b"),
+     {"a": None, "b": "x"}, {"a": None, "b": "x"}),
     *[("int | None", SCHEMA_MAYBE, 2.0, 2)] * (sys.version_info >= (3, 10)),
     *[("SchemaTotal", schema_object({"a": SCHEMA_INT, "b": SCHEMA_INT}, "a"), {"a": 1.0}, {"a": 1})
       ] * (sys.version_info >= (3, 11)),
@@ -4158,6 +4203,7 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
 SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema, arguments, result)
     *[(why, fn, schema_object({"a": SCHEMA_INT}, "a"), {"a": 1.0}, ["1", "red"]) for why, fn in (
         ("async method", SchemaTool().method),
+        ("compiled", hinted(lambda a: SchemaCompiled(SchemaTool().method(a)), a=int)),
         ("functools.wraps", functools.wraps(SchemaTool().method)(
             lambda *args, **more: SchemaTool().method(*args, **more))),
         ("lambda", hinted(lambda a: [str(a), "red"], a=int)))],
@@ -4177,6 +4223,7 @@ RESULTS: List[Tuple[str, Any, Any]] = [
     ("int", 0, 0), ("typing.Union[int, str]", 5, 5),
     ("Tuple[SchemaColor, ...]", (SchemaColor.RED,), ["red"]), ("SchemaPoint", SCHEMA_Q, SCHEMA_P),
     ("Optional[SchemaPoint]", SCHEMA_Q, SCHEMA_P), ("SchemaBoth", {"name": "n"}, {"name": "n"}),
+    ("SchemaSome", {"a": None}, {"a": None}),
     ("SchemaNull", SchemaNull(), {"b": 1.5}),  # a member is left out while it is None, its default
     ("SchemaPoint", None, "fails"), ("SchemaBoth", {}, "fails")]
 
@@ -4264,15 +4311,16 @@ class TestHints(unittest.TestCase):
 
     def test_dates_and_types_that_an_author_adds_to_hints_are_strings_in_json(self) -> None:
         """OURS: Also as the names of members. Text that is not a date is a fault of the call."""
-        self.addCleanup(mcp_ref.HINTS.pop, "fractions.Fraction", None)
-        mcp_ref.HINTS["fractions.Fraction"] = mcp_ref.Hint(
-            SCHEMA_STR, lambda kind, string: kind(string), str)
-        take = hinted(lambda it, part: {it.date(): {SchemaLevel.LOW: it}, part: 2 * part},
-                      it=datetime.datetime, part=fractions.Fraction)
-        result = self.use(take, {"it": "2026-07-28T12:00:00Z", "part": "1/3"})[1]
-        self.assertEqual({"2026-07-28": {"1": "2026-07-28T12:00:00+00:00"}, "1/3": "2/3"},
+        name = f"{__name__.split('.')[0]}.SchemaMoney"
+        self.addCleanup(mcp_ref.HINTS.pop, name, None)
+        mcp_ref.HINTS[name] = mcp_ref.Hint(
+            SCHEMA_STR, lambda kind, string: kind(int(string)), lambda money: str(money.cents))
+        take = hinted(lambda it, cost: {it.date(): {SchemaLevel.LOW: it}, cost: [cost]},
+                      it=datetime.datetime, cost=SchemaMoney)
+        result = self.use(take, {"it": "2026-07-28T12:00:00Z", "cost": "7"})[1]
+        self.assertEqual({"2026-07-28": {"1": "2026-07-28T12:00:00+00:00"}, "7": ["7"]},
                          result["structuredContent"])
-        result = self.use(take, {"it": "tomorrow", "part": "1/3"})[1]
+        result = self.use(take, {"it": "tomorrow", "cost": "7"})[1]
         self.assertRegex(text_of(result), "^arguments: it: .*tomorrow")
 
     def test_with_a_schema_of_the_author_a_function_may_take_all_arguments(self) -> None:
@@ -4950,6 +4998,16 @@ class TestClientAnswers(unittest.TestCase):
                 wire.give(b'{"jsonrpc":"2.0","method":"x/new"}')
                 self.assertEqual("x/new", wire.heard.get(timeout=DEADLINE)[0])
             self.assertEqual((True, []), (wire.heard.empty(), asked))
+
+    def test_the_state_of_a_server_replaces_the_one_that_a_caller_has_given(self) -> None:
+        states: List[Any] = []
+        wire = Wire(MODERN, respond=lambda message: states.append(
+            message["params"].get("requestState")) or (
+                {"content": []} if len(states) > 1 else
+                {"resultType": "input_required", "requestState": "new"}))
+        with wire.client as client:
+            client.request("tools/call", {"name": "x", "requestState": "mine"})
+        self.assertEqual(["mine", "new"], states)
 
     def test_a_request_of_a_server_that_a_client_cannot_answer_gets_an_error(self) -> None:
         """MUST: The client does not offer the method, the params are wrong, or the handler raises
