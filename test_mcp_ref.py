@@ -3915,6 +3915,22 @@ class TestFaults(ProcessCase):
         self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
         child.end()
 
+    def test_a_batch_is_answered_even_if_no_thread_can_be_started(self) -> None:
+        call = '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"exhaust"}}'
+        lines = [request_line(0, "initialize", **hello("2025-03-26")).decode(),
+                 '{"jsonrpc":"2.0","method":"notifications/initialized"}', call % 1,
+                 f"[{call % 2},{call % 3}]"]
+        done = run_python("-c", """
+import threading
+from mcp_ref import Server
+server = Server("s", "1")
+@server.tool
+def exhaust() -> None:
+    threading.stack_size(1 << 48)
+server.run()""", input="\n".join(lines).encode())
+        batch = json.loads(done.stdout.split(b"\n")[-2])
+        self.assertEqual([2, 3], sorted(one["id"] for one in batch))
+
     def test_a_server_whose_input_cannot_be_read_ends(self) -> None:
         source, sink = os.pipe()
         done = run_python("-c", "from mcp_ref import Server\nServer('s', '1').run()",
