@@ -662,14 +662,15 @@ class TestSurvives(EmbedTest):
             self.assertIn(str(new.pid), text)
 
     def test_lines_before_the_end_of_stdin_are_answered(self) -> None:
-        App(self)
-        lines = b'{"jsonrpc": "2.0", "id": 0, "method": "ping"}\n' + modern_call("picture")
-        done = subprocess.run(
-            [sys.executable, BRIDGE, "fake"], input=lines, env=self.env,
-            timeout=DEADLINE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        answers = [json.loads(line) for line in done.stdout.splitlines()]
-        ids = [one["id"] for one in answers if "result" in one]
-        self.assertEqual(([0, 1], b"", 0), (ids, done.stderr, done.returncode))
+        app = App(self)
+        bridge = self.start_bridge("wait", label="x")
+        bridge.stdin.write(b'{"jsonrpc": "2.0", "id": 0, "method": "ping"}\n')
+        bridge.stdin.close()
+        app.expect("begun x")
+        app.say("go")
+        self.assertEqual([0, 1], [json.loads(line)["id"] for line in bridge.stdout])
+        self.assertEqual(0, bridge.wait(DEADLINE))
+        self.assertEqual("", self.stderr_of("mcp_app"))
 
     @unittest.skipIf(os.name == "nt", "pipes of Windows always block")
     def test_pipes_of_the_host_may_be_non_blocking(self) -> None:
