@@ -19,6 +19,7 @@ import select
 import shutil
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
 import tempfile
@@ -728,24 +729,19 @@ class TestTrusts(EmbedTest):
 
     def test_the_bridge_trusts_no_application_without_the_key(self) -> None:
         received = []
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            def pretend() -> None:
-                with contextlib.suppress(OSError):  # the listener was closed
-                    while True:
-                        connection, _ = listener.accept()
-                        with connection:
-                            connection.sendall(bytes(64))
-                            received.append(connection.makefile("rb").read())
 
-            thread = threading.Thread(target=pretend)
-            thread.start()
-            self.write_record(port=listener.getsockname()[1], key="ab" * 32)
+        class Pretender(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                self.wfile.write(bytes(64))
+                received.append(self.rfile.read())
+
+        with socketserver.TCPServer(("127.0.0.1", 0), Pretender) as server:
+            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+            self.write_record(port=server.server_address[1], key="ab" * 32)
             host = Host(self, MODERN)
             self.assertRegex(host.say("who"), "does not have the key")
             host.close()
-            with contextlib.suppress(OSError):  # Windows: the end of `with` wakes accept()
-                listener.shutdown(socket.SHUT_RDWR)
-        thread.join(DEADLINE)
+            server.shutdown()
         self.assertEqual({64}, {len(one) for one in received})  # no key, no request
         self.assertEqual([], [one for one in received if b"\xab" * 8 in one])
 
