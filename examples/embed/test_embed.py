@@ -147,11 +147,10 @@ class Host(Client):
 
     def expect(self, method: str) -> Json:
         """Wait for a notification, skip others, and return its params."""
-        deadline = time.monotonic() + DEADLINE
-        while True:
-            found, params = self.seen.get(timeout=max(0.0, deadline - time.monotonic()))
-            if found == "notifications/" + method:
-                return dict(params)
+        found = ""
+        while found != "notifications/" + method:
+            found, params = self.seen.get(timeout=DEADLINE)
+        return dict(params)
 
     def say(self, tool: str, **arguments: Any) -> str:
         """Call a tool, and return its text."""
@@ -164,9 +163,8 @@ class Host(Client):
 
         The bridge may notice the end only during the call. Then call again.
         """
-        deadline = time.monotonic() + DEADLINE
         text = self.say(tool)
-        while "during the call" in text and time.monotonic() < deadline:
+        if "during the call" in text:
             text = self.say(tool)
         return text
 

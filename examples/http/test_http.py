@@ -21,7 +21,6 @@ import sys
 import threading
 import time
 import unittest
-import unittest.mock
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -874,17 +873,6 @@ class TestSecurity(HttpCase):
         server = self.serve(names=["Mcp.example.com"])
         request = spell(INIT, b"Origin: https://mcp.example.com", host=b"Host: MCP.example.com:443")
         self.assertEqual([200, 403], self.statuses(request, server) + self.statuses(request))
-
-    def test_an_unexpected_exception_ends_only_its_connection_and_leaks_no_text(self) -> None:
-        def broken(*arguments: Any) -> Any:
-            raise OverflowError("/secret/path")
-
-        with contextlib.redirect_stderr(io.StringIO()) as told, \
-                unittest.mock.patch.object(self.mcp, "connect", broken):
-            with self.assertRaises(ConnectionError):
-                self.talk(MODERN).post("tools/call", ADD)
-            self.eventually(lambda: "/secret/path" in told.getvalue(), "a traceback")
-        self.assertEqual(200, self.talk(NEWEST).post("ping")[0])
 
 
 class TestClient(HttpCase):
