@@ -130,15 +130,15 @@ class TestCourse(unittest.TestCase):
                          [name for name in COURSE if not promised(source(name))])
 
     def test_what_lives_as_long_as_the_server_is_closed_after_it(self) -> None:
-        """In its development mode, Python warns of what was not closed."""
+        """With -W error, Python reports what was not closed."""
         with tempfile.TemporaryDirectory() as folder:
             call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
                 "name": "picture", "arguments": {"name": "tea"}, "_meta": {
                     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
                     "io.modelcontextprotocol/clientCapabilities": {}}}}
             done = subprocess.run(
-                [sys.executable, "-X", "dev", "-W", "error",
-                 str(HERE / "14_lifetime.py"), str(Path(folder, "shop.db"))],
+                [sys.executable, "-W", "error", str(HERE / "14_lifetime.py"),
+                 str(Path(folder, "shop.db"))],
                 input=json.dumps(call) + "\n", stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE, text=True, timeout=DEADLINE)
         self.assertEqual((0, ""), (done.returncode, done.stderr))

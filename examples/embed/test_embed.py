@@ -224,6 +224,11 @@ class EmbedTest(unittest.TestCase):
             with self.subTest(version):
                 yield version
 
+    def hosts(self, *options: str, **more: Any) -> Iterator[Host]:
+        """Yield a host of each era."""
+        for version in self.eras():
+            yield Host(self, version, *options, **more)
+
     def assert_reaches(self, app: App, host: Host) -> None:
         self.assertEqual(f"{app.pid} MainThread", host.say("who"))
 
@@ -298,8 +303,7 @@ class EmbedTest(unittest.TestCase):
 class TestPassesThrough(EmbedTest):
     def test_tools_run_on_the_main_thread_of_the_application(self) -> None:
         app = App(self)
-        for version in self.eras():
-            host = Host(self, version)
+        for host, version in zip(self.hosts(), (LEGACY, MODERN)):
             self.assertEqual(version, host.protocol_version)
             self.assertEqual("Fake App", host.server_info["title"])
             self.assertEqual("Be kind.", host.instructions)
@@ -319,13 +323,12 @@ class TestPassesThrough(EmbedTest):
             ("completion/complete", {
                 "ref": {"type": "ref/prompt", "name": "describe"},
                 "argument": {"name": "what", "value": "c"}})]
-        for version in self.eras():
-            host = Host(self, version)
-            direct = Client(server, protocol_version=version)
+        for host in self.hosts():
+            direct = Client(server, protocol_version=host.protocol_version)
             with self.assertLogs("mcp_ref"), direct:
                 expected = [str(outcome(direct, *one)) for one in requests]
                 lists = all_lists(direct)
-            if version == LEGACY:  # see adapted()
+            if host.protocol_version == LEGACY:  # see adapted()
                 [log] = [tool for tool in lists[0] if tool["name"] == "log"]
                 del log["outputSchema"]
             self.assertEqual(lists, all_lists(host))
@@ -333,8 +336,7 @@ class TestPassesThrough(EmbedTest):
 
     def test_progress_and_log_messages_arrive_before_the_result(self) -> None:
         app = App(self)
-        for version in self.eras():
-            host = Host(self, version)
+        for host in self.hosts():
             reports: queue.SimpleQueue[Any] = queue.SimpleQueue()
             app.say("go")
             host.call_tool("wait", {"label": "x"},
@@ -359,8 +361,7 @@ class TestPassesThrough(EmbedTest):
 
     def test_a_host_hears_once_of_changes_of_lists_and_resources(self) -> None:
         App(self)
-        for number, version in enumerate(self.eras()):
-            host = Host(self, version)
+        for number, host in enumerate(self.hosts()):
             host.subscribe(["app://scene"])
             host.subscribe(["app://other"])
             host.say("touch")
@@ -374,8 +375,7 @@ class TestPassesThrough(EmbedTest):
 
     def test_a_cancelled_call_ends_in_the_application(self) -> None:
         app = App(self)
-        for version in self.eras():
-            host = Host(self, version)
+        for host in self.hosts():
             call = host.begin("wait", label="first")
             app.expect("begun first")
             waiting = host.begin("wait", label="second")
@@ -394,9 +394,8 @@ class TestPassesThrough(EmbedTest):
 
     def test_a_question_to_the_user_passes_through(self) -> None:
         App(self)
-        for version in self.eras():
-            host = Host(self, version, on_elicit=lambda params: {
-                "action": "accept", "content": {"name": params["message"]}})
+        for host in self.hosts(on_elicit=lambda params: {
+                "action": "accept", "content": {"name": params["message"]}}):
             self.assertEqual("Hello, Who are you?", host.say("ask"))
 
         def refuse(params: Json) -> Json:
@@ -455,16 +454,15 @@ class TestSurvives(EmbedTest):
 
     def test_without_the_application_the_lists_are_those_of_its_last_run(self) -> None:
         app = App(self)
-        lists = {version: all_lists(Host(self, version)) for version in (LEGACY, MODERN)}
+        lists = [all_lists(host) for host in self.hosts()]
         self.assertEqual(0, app.quit())
-        for version in self.eras():
-            host = Host(self, version)
+        for host, earlier in zip(self.hosts(), lists):
             self.assertRegex(host.say("who"), "error: Fake App is not running")
-            self.assertEqual(lists[version], all_lists(host))
+            self.assertEqual(earlier, all_lists(host))
 
     def test_a_call_reaches_a_restarted_application(self) -> None:
         app = App(self)
-        hosts = [Host(self, version) for version in (LEGACY, MODERN)]
+        hosts = list(self.hosts())
         for end in (app.quit, lambda: app.kill()):
             end()
             app = App(self)
@@ -505,8 +503,7 @@ class TestSurvives(EmbedTest):
 
     def test_a_call_that_has_not_begun_in_time_is_refused_and_never_runs(self) -> None:
         app = App(self, "--busy-after", "0.2")
-        for version in self.eras():
-            host = Host(self, version)
+        for host in self.hosts():
             first = host.begin("wait", label="first")
             app.expect("begun first")
             self.assertEqual("error: the application is busy; nothing was done",
@@ -519,8 +516,7 @@ class TestSurvives(EmbedTest):
 
     def test_a_plug_in_can_be_switched_off_and_on(self) -> None:
         app = App(self)
-        for version in self.eras():
-            host = Host(self, version)
+        for host in self.hosts():
             app.say("close")
             app.expect("closed")
             text = host.say_after_the_end("who")
@@ -624,8 +620,7 @@ class TestSurvives(EmbedTest):
 
     def test_if_run_on_main_fails_the_call_fails_with_its_text(self) -> None:
         App(self, "--no-loop")
-        for version in self.eras():
-            host = Host(self, version)
+        for host in self.hosts():
             self.assertRegex(host.say("who"), "error: .*no window is open")
 
     def test_a_call_does_not_go_to_another_instance_unseen(self) -> None:
@@ -647,8 +642,7 @@ class TestSurvives(EmbedTest):
     def test_the_newest_instance_is_used_until_another_one_is_chosen(self) -> None:
         old, new = App(self), App(self)
         App(self, name="other")
-        for version in self.eras():
-            host = Host(self, version, "--silence", "9")  # as configurations of 4.0.0 have it
+        for host in self.hosts("--silence", "9"):  # as configurations of 4.0.0 have it
             self.assert_reaches(new, host)
             [first, second] = host.say("status").splitlines()[1:]
             self.assertRegex(first, rf"^{self.id_of(new)}, since .* \(calls go here\)$")
