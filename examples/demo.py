@@ -92,23 +92,15 @@ def layout(value: Any, width: int, before: str = "", after: str = "",
     lines = [indent + before + brackets[0]]
     may_join = True  # whether the next member may continue the last line
     for number, (name, member) in enumerate(members, 1):
-        is_last = number == len(members)
         end = ","
-        if is_last:
+        if number == len(members):
             end = brackets[1] + after
         rows = layout(member, width, name, end, depth + 1)
-        first = rows[0].strip()
         is_one_row = len(rows) == 1
-        joins = may_join and len(lines[-1]) + len(first) <= width
-        if not is_one_row:
-            # A member of several rows only joins the line of the opening brace.
-            joins = joins and isinstance(value, dict) and len(lines) == 1
-        if joins:
-            lines[-1] += first
-            rows = rows[1:]
-            if is_last:  # nothing follows at this depth, so the rest moves left
-                rows = [row[2:] for row in rows]
-        lines += rows
+        if is_one_row and may_join and len(lines[-1]) + len(rows[0].strip()) <= width:
+            lines[-1] += rows[0].strip()
+        else:
+            lines += rows
         may_join = is_one_row
     return lines
 
@@ -127,13 +119,6 @@ CAPABILITIES = {
     "elicitation": "elicitation (the server may ask the user for input)",
     "logging": "logging (it can send log messages)",
     "tools": "tools (functions that the client can call)"}
-
-
-def count_of(noun: str, count: int) -> str:
-    """Return "1 request" or "2 requests"."""
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count} {noun}s"
 
 
 def explain_capabilities(capabilities: Json) -> str:
@@ -155,8 +140,6 @@ class Explainer:
 
     def __init__(self) -> None:
         self.remark = ""  # about the next request
-        self.counts = {"request": 0, "response": 0, "notification": 0}
-        self.cancelled: list[Any] = []  # ids
         self._pending: dict[tuple[str, Any], str] = {}  # (arrow, id) -> method and tool
         self._requests: dict[Any, Any] = {}  # progress token -> id of the request
         self._shown_meta: set[str] = set()  # members of _meta, as JSON
@@ -169,7 +152,6 @@ class Explainer:
             fault = fault_of_response(message)
         if fault is not None:
             return f"This is not a valid message: {fault}."
-        self.counts[kind] += 1
         try:
             return self._explain_valid(arrow, kind, message)
         except (LookupError, TypeError, AttributeError) as error:
@@ -250,7 +232,6 @@ class Explainer:
         elif method == "notifications/cancelled":
             rid = params["requestId"]
             name = self._pending.pop((">", rid))
-            self.cancelled.append(rid)
             words = (f"The client cancels request {rid} ({name}). The server stops the "
                      "work, and sends no response.")
         elif method == "notifications/progress":
@@ -375,9 +356,9 @@ class Part(NamedTuple):
     steps: list[Step]
     on_elicit: Callable[[Json], Json] | None = None  # None: users are not asked
 
-
-def ignore_progress(*report: Any) -> None:
-    """Do nothing. A call with on_progress asks the server to report progress."""
+    @property
+    def heading(self) -> str:
+        return f"{self.version} ({self.era}): {self.title}"
 
 
 def answer(question: Json) -> Json:
@@ -393,8 +374,8 @@ STEPS = [
     Step(lambda client: client.call_tool("add", {"a": 1, "b": "two"}),
          "The argument b is wrong on purpose, because it is not an integer."),
     Step(lambda client: client.request("no/such")),
-    Step(lambda client: client.call_tool("count", {"to": 2},
-                                         on_progress=ignore_progress)),
+    Step(lambda client: client.call_tool(  # a call with on_progress gets reports
+        "count", {"to": 2}, on_progress=lambda *report: None)),
     Step(lambda client: client.start("tools/call", LONG).cancel(),
          "The client will cancel this call at once, so it gets no response."),
     Step(lambda client: client.call_tool("greet"),
@@ -466,13 +447,6 @@ STEPS_ELSEWHERE = [
 ]
 
 
-def tour_of(command: list[str] | None) -> list[Part]:
-    """Return the parts of the tour; with a command, of the tour of another server."""
-    if command is None:
-        return TOUR
-    return [part._replace(steps=STEPS_ELSEWHERE) for part in TOUR[:2]]
-
-
 class Screen:
     """Prints the tour, as wide as the terminal."""
 
@@ -485,17 +459,13 @@ class Screen:
         self.can_stop = sys.stdin is not None and (
             sys.stdin.isatty() and sys.stdout.isatty())
 
-    def stop(self, last: int) -> str:
-        """Wait for the reader. Return "", a number of the index, or "q"."""
+    def may_go_on(self) -> bool:
+        """Wait for the reader. Return False if the tour ends here."""
         if not self.can_stop:
-            return ""
-        question = f"[Enter: go on; 1 to {last}: go there; q: end] "
-        print(self.paint(question, BOLD), end="", flush=True)
-        answer = sys.stdin.readline()
-        if not answer:  # Ctrl-D
-            print()
-            return "q"
-        return answer.strip().lower()
+            return True
+        print(self.paint("[Enter: go on; q: end] ", BOLD), end="", flush=True)
+        answer = sys.stdin.readline()  # "" is Ctrl-D
+        return answer != "" and answer.strip().lower() != "q"
 
     def paint(self, text: str, style: str) -> str:
         if not self.has_colours:
@@ -555,11 +525,8 @@ def explain_line(explainer: Explainer, arrow: str, message: Any) -> list[str]:
     return [words, *[explainer.explain(arrow, member) for member in message]]
 
 
-def converse(screen: Screen, part: Part, command: list[str]) -> Explainer | None:
-    """Let a client and a server talk. Print the lines of each step after it.
-
-    Returns None if they could not agree on the revision of this part.
-    """
+def converse(screen: Screen, part: Part, command: list[str]) -> None:
+    """Let a client and a server talk. Print the lines of each step after it."""
     lines: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
     explainer = Explainer()
 
@@ -581,7 +548,7 @@ def converse(screen: Screen, part: Part, command: list[str]) -> Explainer | None
     except (RpcError, OSError, ValueError, RuntimeError) as error:
         print_lines()
         screen.paragraph(f"No conversation in this revision: {error}")
-        return None
+        return
     with client:
         print_lines()
         for step in part.steps:
@@ -595,34 +562,14 @@ def converse(screen: Screen, part: Part, command: list[str]) -> Explainer | None
                 screen.paragraph(f"The client gives up: {error}")
                 break
             print_lines()
-    return explainer
+    screen.paragraph("The client closes the server's stdin. Then the server ends.")
 
 
-def count_words(part: Part, explainer: Explainer) -> str:
-    """Count the messages of a part, for the summary."""
-    numbers = [count_of(kind, count) for kind, count in explainer.counts.items()]
-    words = f"{part.version} ({part.era}): {join_words(numbers)}."
-    for rid in explainer.cancelled:
-        words += f" Request {rid} was cancelled, so it has no response."
-    return words
-
-
-def show_part(screen: Screen, part: Part, command: list[str]) -> str:
-    """Print a part of the tour. Return a line for the summary."""
-    screen.title(f"{part.version} ({part.era}): {part.title}")
+def show_part(screen: Screen, part: Part, command: list[str]) -> None:
+    screen.title(part.heading)
     screen.paragraph(part.introduction)
     print()
-    explainer = converse(screen, part, command)
-    if explainer is None:
-        return f"{part.version} ({part.era}): there was no conversation."
-    screen.paragraph("The client closes the server's stdin. Then the server ends.")
-    return count_words(part, explainer)
-
-
-def show_summary(screen: Screen, counts: list[str]) -> None:
-    screen.title("Summary")
-    for words in [*counts, *SUMMARY]:
-        screen.bullet(words)
+    converse(screen, part, command)
 
 
 def show_index(screen: Screen, parts: list[Part]) -> None:
@@ -630,33 +577,27 @@ def show_index(screen: Screen, parts: list[Part]) -> None:
         screen.paragraph(paragraph)
         print()
     screen.paragraph("The parts of this tour:")
-    titles = [f"{part.version} ({part.era}): {part.title}" for part in parts]
-    for number, title in enumerate([*titles, "Summary"], 1):
-        rows = wrap(title, screen.width, f"  {number}. ", "     ")
-        print(*rows, sep="\n", flush=True)
+    for heading in [*(part.heading for part in parts), "Summary"]:
+        screen.bullet(heading)
 
 
 def tour(screen: Screen, command: list[str] | None) -> None:
     """Print an index, all parts of the tour, and a summary.
 
-    On a terminal, stop before each of them, and go where the reader wants to go.
+    On a terminal, stop before each of them.
     """
-    parts = tour_of(command)
-    last = len(parts) + 1  # the summary
-    counts: dict[int, str] = {}  # number of a part -> line for the summary
+    parts = TOUR
+    if command is not None:
+        parts = [part._replace(steps=STEPS_ELSEWHERE) for part in TOUR[:2]]
     show_index(screen, parts)
-    number = 1
-    while number <= last:
-        wish = screen.stop(last)
-        if wish == "q":
+    for part in parts:
+        if not screen.may_go_on():
             return
-        if wish.isdecimal() and 1 <= int(wish) <= last:
-            number = int(wish)
-        if number == last:
-            show_summary(screen, [counts[one] for one in sorted(counts)])
-        else:
-            counts[number] = show_part(screen, parts[number - 1], command or SERVER)
-        number += 1
+        show_part(screen, part, command or SERVER)
+    if screen.may_go_on():
+        screen.title("Summary")
+        for words in SUMMARY:
+            screen.bullet(words)
 
 
 def main() -> int:

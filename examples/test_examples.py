@@ -22,9 +22,6 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 DEADLINE = 120.0  # seconds for one process
-SHORT, LONG = 90, 155  # lines with comments; a reader should see the end of a file
-LONG_ONES = {"12_orchestrator.py", "13_acp.py", "14_lifetime.py", "break_it.py"}
-MOST = 1000  # lines of 00 to 13 together
 COURSE = [
     "00_bare_loop.py", "01_hello.py", "02_types.py", "03_errors.py", "04_progress.py",
     "05_resources.py", "06_client.py", "07_ask_back.py", "08_testing.py",
@@ -88,15 +85,6 @@ class TestCourse(unittest.TestCase):
         self.assertLessEqual({*COURSE, *others}, {*linked})
         self.assertEqual([], [link for link in linked if not (HERE / link).exists()])
 
-    def test_every_example_is_short(self) -> None:
-        for name in COURSE:
-            with self.subTest(name):
-                lines = source(name).splitlines()
-                self.assertLessEqual(len(lines), LONG if name in LONG_ONES else SHORT)
-                self.assertLessEqual(max(map(len, lines)), 88)
-        self.assertLessEqual(
-            sum(len(source(name).splitlines()) for name in COURSE[:14]), MOST)
-
     def test_every_example_says_what_to_look_at_and_what_to_try(self) -> None:
         for name in [*COURSE, "demo.py"]:
             with self.subTest(name):
@@ -142,15 +130,15 @@ class TestCourse(unittest.TestCase):
                          [name for name in COURSE if not promised(source(name))])
 
     def test_what_lives_as_long_as_the_server_is_closed_after_it(self) -> None:
-        """In its development mode, Python warns of what was not closed."""
+        """With -W error, Python reports what was not closed."""
         with tempfile.TemporaryDirectory() as folder:
             call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
                 "name": "picture", "arguments": {"name": "tea"}, "_meta": {
                     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
                     "io.modelcontextprotocol/clientCapabilities": {}}}}
             done = subprocess.run(
-                [sys.executable, "-X", "dev", "-W", "error",
-                 str(HERE / "14_lifetime.py"), str(Path(folder, "shop.db"))],
+                [sys.executable, "-W", "error", str(HERE / "14_lifetime.py"),
+                 str(Path(folder, "shop.db"))],
                 input=json.dumps(call) + "\n", stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE, text=True, timeout=DEADLINE)
         self.assertEqual((0, ""), (done.returncode, done.stderr))
@@ -162,18 +150,6 @@ class TestCourse(unittest.TestCase):
         files = [str(HERE / name) for name in [*COURSE, "demo.py"]]
         done = run([sys.executable, "-W", "error", "-c", script, *files])
         self.assertEqual((0, "", ""), (done.returncode, done.stdout, done.stderr))
-
-    def test_every_tool_of_the_examples_has_a_docstring(self) -> None:
-        tools = 0
-        for name in COURSE:
-            for node in ast.walk(ast.parse(source(name))):
-                if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                    continue
-                decorators = [ast.unparse(one) for one in node.decorator_list]
-                if any(one.startswith("server.tool") for one in decorators):
-                    tools += 1
-                    self.assertTrue(ast.get_docstring(node), f"{name}: {node.name}")
-        self.assertGreater(tools, 8)
 
 
 class Block(NamedTuple):
@@ -243,8 +219,7 @@ class TestDemo(unittest.TestCase):
 
     def test_an_index_names_the_parts_in_their_order(self) -> None:
         index = self.printed[80].split("\n===")[0].split("The parts of this tour:\n")[1]
-        titles = [title for title, _ in self.parts()]
-        self.assertEqual([f"  {number}. {title}" for number, title in enumerate(titles, 1)],
+        self.assertEqual([f"- {title}" for title, _ in self.parts()],
                          index.strip("\n").splitlines())
 
     def demo(self, *command: str) -> tuple[int, str, str]:
@@ -259,8 +234,7 @@ class TestDemo(unittest.TestCase):
         for words in ("The server has the tools echo, add, place, fail and shout",
                       "The client calls the tool no_such_tool. No tool has this name.",
                       "The server refuses the request with error -32602.",
-                      "No conversation in this revision: unknown method",
-                      "2026-07-28 (modern): there was no conversation."):
+                      "No conversation in this revision: unknown method"):
             self.assertIn(words, printed)
 
     def test_only_tools_that_read_and_need_no_arguments_are_called(self) -> None:
@@ -318,14 +292,11 @@ for line in sys.stdin:
                          (status, printed, errors))
 
     @unittest.skipIf(os.name == "nt", "no pseudo terminals")
-    def test_on_a_terminal_the_demo_stops_before_each_part_and_goes_where_it_is_told(
-            self) -> None:
-        index, batches, summary = self.walk("3\n", "\n")
-        self.assertIn("The parts of this tour:", index)
+    def test_on_a_terminal_the_demo_stops_before_each_part(self) -> None:
+        index, *parts = self.walk("\n", "\n", "\n", "\n")
         self.assertNotIn("===", index)
-        self.assertEqual(["=== 2025-03-26 (legacy): the only revision with batches ==="],
-                         re.findall("=== .* ===", batches))
-        self.assertEqual(["=== Summary ==="], re.findall("=== .* ===", summary))
+        self.assertEqual([[title] for title, _ in self.parts()],
+                         [re.findall("=== (.*) ===", part) for part in parts])
         for end in ("q\n", "\x04"):  # Ctrl-D
             self.assertNotIn("===", self.walk(end)[1])
 
@@ -449,23 +420,6 @@ for line in sys.stdin:
             self.assertIn(f"Response to request {rid} of the server ({method}", words)
         if "error" in message:
             self.assertIn(f"error {message['error']['code']}", words)
-
-    def test_the_summary_counts_the_messages(self) -> None:
-        summary = re.sub(r"\s+", " ", self.parts()[3][1])
-        for title, text in self.parts()[:3]:
-            requests = responses = notifications = 0
-            for block in read_blocks(text):
-                for message in block.messages:
-                    if "method" not in message:
-                        responses += 1
-                    elif "id" in message:
-                        requests += 1
-                    else:
-                        notifications += 1
-            self.assertRegex(summary, (
-                rf"{re.escape(title.split(':')[0])}: {requests} requests, {responses} "
-                rf"responses and {notifications} notifications?\."))
-        self.assertEqual(2, summary.count("Request 7 was cancelled"))
 
     def test_nothing_is_wider_than_the_terminal(self) -> None:
         """The exception is one member whose name is too long for 40 columns."""

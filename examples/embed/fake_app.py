@@ -1,6 +1,6 @@
 """An application for test_embed.py. Its event loop is a queue.
 
-    python3 fake_app.py NAME [--busy-after SECONDS] [--no-loop] [--label TEXT]
+    python3 fake_app.py NAME [--busy-after SECONDS] [--no-loop]
 
 A line on stdin is a command: "go" lets the tool `wait` or `chatter` go on, "close" and
 "serve" switch the plug-in off and on, and "leave" starts a child process that exits.
@@ -125,7 +125,6 @@ def main(arguments: Optional[list[str]] = None) -> None:
     parser.add_argument("name")
     parser.add_argument("--busy-after", type=float, default=30.0)
     parser.add_argument("--no-loop", action="store_true")
-    parser.add_argument("--label")
     args = parser.parse_args(arguments)
     jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
     go = threading.Event()
@@ -136,8 +135,7 @@ def main(arguments: Optional[list[str]] = None) -> None:
         jobs.put(job)
 
     def serve() -> None:
-        label = None if args.label is None else lambda: str(args.label)
-        running.append(mcp_app.serve(server, run_on_main, args.busy_after, label))
+        running.append(mcp_app.serve(server, run_on_main, args.busy_after))
         print("serving", flush=True)
 
     def stop() -> None:

@@ -52,11 +52,11 @@ from urllib.parse import quote
 if TYPE_CHECKING or not __package__:
     from mcp_ref import (
         INTERNAL_ERROR, LISTS, META, REVISIONS, Bounds, Client, ConnectionClosed,
-        RequestTimeout, RpcError, Server, ToolError, classify, decode, encode, text)
+        RpcError, Server, ToolError, classify, decode, encode, text)
 else:  # the files belong to a package
     from .mcp_ref import (
         INTERNAL_ERROR, LISTS, META, REVISIONS, Bounds, Client, ConnectionClosed,
-        RequestTimeout, RpcError, Server, ToolError, classify, decode, encode, text)
+        RpcError, Server, ToolError, classify, decode, encode, text)
 
 Json = dict[str, Any]
 RunOnMain = Callable[[Callable[[], None]], Any]
@@ -66,25 +66,19 @@ STALL_SECONDS = 30  # that the writing of a line may take; then the connection e
 LONGEST = Bounds().line  # bytes of a line, and of what may wait for a reader
 CHUNK = 65536  # bytes that are read at once
 CHALLENGE = 32  # bytes of a challenge, and of a proof
-LABEL = "mcp_app/label"  # a method: which document is open
 CANCELLED = "notifications/cancelled"
 MODERN = [row.version for row in REVISIONS.values() if row.modern][-1]
 
 
-def serve(server: Server, run_on_main: RunOnMain, busy_after: float = 30.0,
-          label: Optional[Callable[[], str]] = None) -> Callable[[], None]:
+def serve(server: Server, run_on_main: RunOnMain,
+          busy_after: float = 30.0) -> Callable[[], None]:
     """Serve a server to bridges, and return a function that ends this.
 
     The functions of the server run on the main thread. A call that has not begun after
     busy_after seconds is refused, and never begins. A call that has begun may take any
-    time. label() returns the name of the open document, or another word that tells the
-    instances of the application apart. It runs on the main thread as well. OSError
-    means that the discovery file cannot be written, RuntimeError that this interpreter
-    allows no threads.
+    time. OSError means that the discovery file cannot be written, RuntimeError that
+    this interpreter allows no threads.
     """
-    if label is not None:
-        with suppress(ValueError):  # it was registered when this was called before
-            server.method(LABEL)(lambda: {"label": one_line(label())})
     app = App(server, run_on_main, busy_after)
     app.open()
     return app.close
@@ -292,8 +286,7 @@ class Link:
     answer, or that it does not have the key of its discovery file.
 
     The host and a client of the bridge share the connection, and this object is the
-    transport of the client. The client is modern, so it needs no handshake. It reads
-    the lists, and asks for the label.
+    transport of the client. The client is modern, so it needs no handshake.
     """
 
     def __init__(self, bridge: Bridge, instance: Instance) -> None:
@@ -334,15 +327,6 @@ class Link:
                 sorted(uris), tools=True, prompts=True, resources=True)
             for subscription in earlier:
                 subscription.cancel()
-
-    def label(self) -> str:
-        """Return the label of the instance, or why there is none."""
-        try:
-            return one_line(self.client.request(LABEL, timeout=PROOF_SECONDS)["label"])
-        except RequestTimeout:
-            return "busy"
-        except Exception:  # applications may answer anything
-            return "no label"
 
     def _hear(self, method: str, params: Json) -> None:
         if method == "notifications/resources/updated":
@@ -619,17 +603,10 @@ class Bridge:
         if isinstance(link, str):
             return link
         lines = [f"{self.title} runs. choose_instance sends calls to another instance."]
-        with self._connecting:
-            for one in self._instances():
-                if one.id == link.instance.id:
-                    lines.append(f"{one.id}: {link.label()} (calls go here)")
-                    continue
-                try:
-                    other = self._open(one)
-                    lines.append(f"{one.id}: {other.label()}")
-                    other.client.close()
-                except OSError as error:
-                    lines.append(f"{one.id}: {error}")
+        for one in self._instances():
+            lines.append(f"{one.id}, since {time.ctime(one.started)}")
+            if one.id == link.instance.id:
+                lines[-1] += " (calls go here)"
         return "\n".join(lines)
 
     def choose_instance(self, instance: str) -> str:
@@ -855,30 +832,20 @@ def stored_offer(name: str) -> Json:
 
 
 def private_folder() -> Path:
-    """Return the folder that the user has chosen, or ~/.mcp_apps. Only this user can
-    read it. A folder that others can read keeps its rights, and the result is a folder
-    in it."""
+    """Return the folder that the user has chosen, or ~/.mcp_apps. PermissionError: other
+    users can put files there. They cannot read a file, which has the mode 0600."""
     path = os.path.expanduser(os.environ.get("MCP_APPS_FOLDER") or "~/.mcp_apps")
     if path.startswith("~"):
         raise FileNotFoundError("this user has no home folder; let the environment "
                                 "variable MCP_APPS_FOLDER name a folder")
     folder = Path(path)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    check_owner(folder)
-    if os.name == "posix" and folder.stat().st_mode & 0o077:
-        folder = folder / "private"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        check_owner(folder)
+    info = folder.lstat()
+    is_shared = hasattr(os, "getuid") and (
+        info.st_uid != os.getuid() or info.st_mode & 0o022)
+    if is_shared or stat.S_ISLNK(info.st_mode):
+        raise PermissionError(f"{folder} is a link, or other users can write to it")
     return folder
-
-
-def check_owner(path: Path) -> None:
-    """Raise PermissionError if a folder is a link or belongs to another user. Nobody
-    else can put a file into a private folder, so files need no check."""
-    info = path.lstat()
-    is_foreign = hasattr(os, "getuid") and info.st_uid != os.getuid()
-    if is_foreign or stat.S_ISLNK(info.st_mode):
-        raise PermissionError(f"{path} is a link or belongs to another user")
 
 
 def read_instances() -> tuple[list[Instance], list[str]]:

@@ -15,9 +15,11 @@ import json
 import os
 import queue
 import re
+import select
 import shutil
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
 import tempfile
@@ -75,24 +77,17 @@ METHODS: dict[str, Any] = {
         **MODERN_RESULT, "tools": [{"name": "any", "inputSchema": {"type": "object"}}]},
     "tools/call": lambda *_, **__: {
         "resultType": "complete", "content": [{"type": "text", "text": "called"}]}}
-# What a bridge of mcp_app 4.0.0 sends for a host of 2025-11-25 that calls a tool.
-META_400 = {META + "protocolVersion": "2026-07-28", META + "clientCapabilities": {},
-            META + "clientInfo": {"name": "mcp_app", "version": "1.0"}}
-LISTEN_400 = {"notifications": {
-    "toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True,
-    "resourceSubscriptions": []}, "_meta": META_400}
+MODERN_META = {META + "protocolVersion": MODERN, META + "clientCapabilities": {},
+               META + "logLevel": "info"}
+# What a bridge of mcp_app 4.0.0 sends: for itself, and for a host of 2025-11-25.
 OPENING_400: list[dict[str, Any]] = [
-    {"id": 1, "method": "subscriptions/listen", "params": LISTEN_400},
-    {"id": 2, "method": "server/discover", "params": {"_meta": META_400}},
-    {"id": 3, "method": "tools/list", "params": {"_meta": META_400}},
-    {"id": 4, "method": "tools/list", "params": {"cursor": "3", "_meta": META_400}},
-    {"id": 5, "method": "initialize", "params": {
+    {"id": 1, "method": "tools/list", "params": {"_meta": MODERN_META}},
+    {"id": 2, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "clientInfo": {"name": "a", "version": "1"},
         "capabilities": {}}},
     {"method": "notifications/initialized"},
-    {"id": 6, "method": "logging/setLevel", "params": {"level": "info"}},
-    {"id": 8, "method": "tools/call", "params": {"name": "who"}},
-    {"id": 9, "method": "mcp_app/label"}]
+    {"id": 3, "method": "tools/call", "params": {"name": "who"}},
+    {"id": 4, "method": "mcp_app/label"}]
 Json = dict[str, Any]
 
 
@@ -104,6 +99,8 @@ class App:
             case.command("fake_app", name, *options), env=case.env, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = self.process.pid
+        self._stdin: Any = self.process.stdin
+        self._stdout: Any = self.process.stdout
         self._late = threading.Timer(4 * DEADLINE, self.process.kill)
         self._late.start()
         case.addCleanup(self.kill)
@@ -111,20 +108,17 @@ class App:
 
     def expect(self, line: str) -> None:
         """Wait for the next line of the application."""
-        assert self.process.stdout is not None
-        found = self.process.stdout.readline().strip()
+        found = self._stdout.readline().strip()
         if found != line:
             raise AssertionError(f"expected {line!r}, got {found!r}")
 
     def say(self, line: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
+        self._stdin.write(line + "\n")
+        self._stdin.flush()
 
     def quit(self) -> int:
         """End as an application does whose window is closed. Return the status."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        self._stdin.close()
         return self.process.wait(DEADLINE)
 
     def kill(self) -> None:
@@ -132,10 +126,9 @@ class App:
         self.process.kill()
         self.process.wait(DEADLINE)
         self._late.cancel()
-        assert self.process.stdin is not None and self.process.stdout is not None
         with contextlib.suppress(OSError):
-            self.process.stdin.close()
-        self.process.stdout.close()
+            self._stdin.close()
+        self._stdout.close()
 
 
 class Host(Client):
@@ -154,11 +147,10 @@ class Host(Client):
 
     def expect(self, method: str) -> Json:
         """Wait for a notification, skip others, and return its params."""
-        deadline = time.monotonic() + DEADLINE
-        while True:
-            found, params = self.seen.get(timeout=max(0.0, deadline - time.monotonic()))
-            if found == "notifications/" + method:
-                return dict(params)
+        found = ""
+        while found != "notifications/" + method:
+            found, params = self.seen.get(timeout=DEADLINE)
+        return dict(params)
 
     def say(self, tool: str, **arguments: Any) -> str:
         """Call a tool, and return its text."""
@@ -171,9 +163,8 @@ class Host(Client):
 
         The bridge may notice the end only during the call. Then call again.
         """
-        deadline = time.monotonic() + DEADLINE
         text = self.say(tool)
-        while "during the call" in text and time.monotonic() < deadline:
+        if "during the call" in text:
             text = self.say(tool)
         return text
 
@@ -184,9 +175,7 @@ class Host(Client):
 def modern_call(tool: str, **arguments: Any) -> bytes:
     """Return a line that calls a tool."""
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-        "name": tool, "arguments": arguments, "_meta": {
-            META + "protocolVersion": MODERN, META + "clientCapabilities": {},
-            META + "logLevel": "info"}}}).encode()
+        "name": tool, "arguments": arguments, "_meta": MODERN_META}}).encode()
 
 
 def outcome(client: Client, method: str, params: Json) -> Any:
@@ -235,12 +224,17 @@ class EmbedTest(unittest.TestCase):
             with self.subTest(version):
                 yield version
 
+    def hosts(self, *options: str, **more: Any) -> Iterator[Host]:
+        """Yield a host of each era."""
+        for version in self.eras():
+            yield Host(self, version, *options, **more)
+
     def assert_reaches(self, app: App, host: Host) -> None:
         self.assertEqual(f"{app.pid} MainThread", host.say("who"))
 
     def write_record(self, **members: Any) -> Path:
         """Write the discovery file of an application that does not exist."""
-        self.folder.mkdir(mode=0o700, exist_ok=True)
+        self.folder.mkdir(mode=0o755, exist_ok=True)
         file = self.folder / "fake.1-1.app.json"
         file.write_text(json.dumps({
             "name": "fake", "pid": os.getpid(), "port": 1, "key": "00" * 32,
@@ -309,8 +303,7 @@ class EmbedTest(unittest.TestCase):
 class TestPassesThrough(EmbedTest):
     def test_tools_run_on_the_main_thread_of_the_application(self) -> None:
         app = App(self)
-        for version in self.eras():
-            host = Host(self, version)
+        for host, version in zip(self.hosts(), (LEGACY, MODERN)):
             self.assertEqual(version, host.protocol_version)
             self.assertEqual("Fake App", host.server_info["title"])
             self.assertEqual("Be kind.", host.instructions)
@@ -330,13 +323,12 @@ class TestPassesThrough(EmbedTest):
             ("completion/complete", {
                 "ref": {"type": "ref/prompt", "name": "describe"},
                 "argument": {"name": "what", "value": "c"}})]
-        for version in self.eras():
-            host = Host(self, version)
-            direct = Client(server, protocol_version=version)
+        for host in self.hosts():
+            direct = Client(server, protocol_version=host.protocol_version)
             with self.assertLogs("mcp_ref"), direct:
                 expected = [str(outcome(direct, *one)) for one in requests]
                 lists = all_lists(direct)
-            if version == LEGACY:  # see adapted()
+            if host.protocol_version == LEGACY:  # see adapted()
                 [log] = [tool for tool in lists[0] if tool["name"] == "log"]
                 del log["outputSchema"]
             self.assertEqual(lists, all_lists(host))
@@ -344,8 +336,7 @@ class TestPassesThrough(EmbedTest):
 
     def test_progress_and_log_messages_arrive_before_the_result(self) -> None:
         app = App(self)
-        for version in self.eras():
-            host = Host(self, version)
+        for host in self.hosts():
             reports: queue.SimpleQueue[Any] = queue.SimpleQueue()
             app.say("go")
             host.call_tool("wait", {"label": "x"},
@@ -370,8 +361,7 @@ class TestPassesThrough(EmbedTest):
 
     def test_a_host_hears_once_of_changes_of_lists_and_resources(self) -> None:
         App(self)
-        for number, version in enumerate(self.eras()):
-            host = Host(self, version)
+        for number, host in enumerate(self.hosts()):
             host.subscribe(["app://scene"])
             host.subscribe(["app://other"])
             host.say("touch")
@@ -385,8 +375,7 @@ class TestPassesThrough(EmbedTest):
 
     def test_a_cancelled_call_ends_in_the_application(self) -> None:
         app = App(self)
-        for version in self.eras():
-            host = Host(self, version)
+        for host in self.hosts():
             call = host.begin("wait", label="first")
             app.expect("begun first")
             waiting = host.begin("wait", label="second")
@@ -405,9 +394,8 @@ class TestPassesThrough(EmbedTest):
 
     def test_a_question_to_the_user_passes_through(self) -> None:
         App(self)
-        for version in self.eras():
-            host = Host(self, version, on_elicit=lambda params: {
-                "action": "accept", "content": {"name": params["message"]}})
+        for host in self.hosts(on_elicit=lambda params: {
+                "action": "accept", "content": {"name": params["message"]}}):
             self.assertEqual("Hello, Who are you?", host.say("ask"))
 
         def refuse(params: Json) -> Json:
@@ -432,19 +420,19 @@ class TestPassesThrough(EmbedTest):
             host.close()
 
     def test_a_bridge_of_edition_4_works(self) -> None:
-        app = App(self, "--label", "house.blend")
+        app = App(self)
         stream = self.be_bridge()
         for message in OPENING_400:
             stream.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-        results: dict[int, Any] = {}
-        while not {2, 3, 4, 5, 6, 8, 9} <= results.keys():
+        answers: dict[int, Json] = {}
+        while len(answers) < 4:
             answer = json.loads(stream.readline())
-            results[answer.get("id")] = answer.get("result", answer)
-        self.assertIn("tools", results[2]["capabilities"])
-        self.assertEqual((3, 3), (len(results[3]["tools"]), len(results[4]["tools"])))
-        self.assertEqual("2025-11-25", results[5]["protocolVersion"])
-        self.assertEqual(f"{app.pid} MainThread", results[8]["content"][0]["text"])
-        self.assertEqual({"label": "house.blend"}, results[9])
+            answers[answer["id"]] = answer
+        self.assertEqual(3, len(answers[1]["result"]["tools"]))
+        self.assertEqual("2025-11-25", answers[2]["result"]["protocolVersion"])
+        [text] = answers[3]["result"]["content"]
+        self.assertEqual(f"{app.pid} MainThread", text["text"])
+        self.assertEqual(-32601, answers[4]["error"]["code"])  # it expects this
 
 
 class TestSurvives(EmbedTest):
@@ -466,16 +454,15 @@ class TestSurvives(EmbedTest):
 
     def test_without_the_application_the_lists_are_those_of_its_last_run(self) -> None:
         app = App(self)
-        lists = {version: all_lists(Host(self, version)) for version in (LEGACY, MODERN)}
+        lists = [all_lists(host) for host in self.hosts()]
         self.assertEqual(0, app.quit())
-        for version in self.eras():
-            host = Host(self, version)
+        for host, earlier in zip(self.hosts(), lists):
             self.assertRegex(host.say("who"), "error: Fake App is not running")
-            self.assertEqual(lists[version], all_lists(host))
+            self.assertEqual(earlier, all_lists(host))
 
     def test_a_call_reaches_a_restarted_application(self) -> None:
         app = App(self)
-        hosts = [Host(self, version) for version in (LEGACY, MODERN)]
+        hosts = list(self.hosts())
         for end in (app.quit, lambda: app.kill()):
             end()
             app = App(self)
@@ -513,13 +500,10 @@ class TestSurvives(EmbedTest):
             self.assertTrue(asked.acquire(timeout=DEADLINE))
             end()
             self.assertTrue(withdrawn.acquire(timeout=DEADLINE))
-        text = calls[1].result(DEADLINE)["content"][0]["text"]
-        self.assertIn("ended during the call", text)
 
     def test_a_call_that_has_not_begun_in_time_is_refused_and_never_runs(self) -> None:
         app = App(self, "--busy-after", "0.2")
-        for version in self.eras():
-            host = Host(self, version)
+        for host in self.hosts():
             first = host.begin("wait", label="first")
             app.expect("begun first")
             self.assertEqual("error: the application is busy; nothing was done",
@@ -532,8 +516,7 @@ class TestSurvives(EmbedTest):
 
     def test_a_plug_in_can_be_switched_off_and_on(self) -> None:
         app = App(self)
-        for version in self.eras():
-            host = Host(self, version)
+        for host in self.hosts():
             app.say("close")
             app.expect("closed")
             text = host.say_after_the_end("who")
@@ -567,26 +550,20 @@ class TestSurvives(EmbedTest):
         bridge.stdin.write(modern_call(tool, **arguments) + b"\n")
         return bridge
 
-    def be_silent_bridge(self, app: App) -> None:
-        """Be a bridge that reads nothing while a tool logs a lot. Return when the tool has
-        ended."""
-        self.be_bridge().write(modern_call("chatter", times=100) + b"\n")
-        app.expect("begun chatter")
-        app.say("go")
-        app.expect("said chatter")
-
-    def test_a_bridge_that_does_not_read_does_not_stop_the_application(self) -> None:
-        self.prelude = "import mcp_app; mcp_app.STALL_SECONDS = 1000"
-        app = App(self)
-        self.be_silent_bridge(app)
-        self.assert_reaches(app, Host(self, MODERN))
-
-    def test_the_connection_of_a_bridge_that_does_not_read_ends(self) -> None:
-        self.prelude = "import mcp_app; mcp_app.STALL_SECONDS = 1"
-        app = App(self)
-        other = Host(self, MODERN)
-        self.be_silent_bridge(app)
-        self.await_rest(other)
+    def test_a_bridge_that_does_not_read_stops_nothing_and_its_connection_ends(self) -> None:
+        for seconds in (1000, 1):
+            self.prelude = f"import mcp_app; mcp_app.STALL_SECONDS = {seconds}"
+            app = App(self)
+            self.be_bridge().write(modern_call("chatter", times=100) + b"\n")
+            app.expect("begun chatter")
+            app.say("go")
+            app.expect("said chatter")
+            host = Host(self, MODERN)
+            self.assert_reaches(app, host)
+            if seconds == 1:
+                self.await_rest(host)
+            host.close()
+            app.quit()
 
     def test_a_host_that_does_not_read_does_not_stop_the_bridge(self) -> None:
         """It misses log messages, but not the result."""
@@ -643,20 +620,8 @@ class TestSurvives(EmbedTest):
 
     def test_if_run_on_main_fails_the_call_fails_with_its_text(self) -> None:
         App(self, "--no-loop")
-        for version in self.eras():
-            host = Host(self, version)
+        for host in self.hosts():
             self.assertRegex(host.say("who"), "error: .*no window is open")
-
-    def test_of_several_instances_the_newest_is_used(self) -> None:
-        App(self)
-        new = App(self)
-        App(self, name="other")
-        for version in self.eras():
-            host = Host(self, version)
-            self.assert_reaches(new, host)
-            host.close()
-        host = Host(self, MODERN, "--silence", "9")  # as configurations of 4.0.0 have it
-        self.assert_reaches(new, host)
 
     def test_a_call_does_not_go_to_another_instance_unseen(self) -> None:
         """An instance that ran all the time is no restart."""
@@ -674,52 +639,34 @@ class TestSurvives(EmbedTest):
             host.say("choose_instance", instance=self.id_of(chosen))
             self.assert_reaches(chosen, host)
 
-    def test_instances_can_be_listed_and_chosen(self) -> None:
-        old = App(self, "--label", "house.blend")
-        new = App(self, "--label", "garage\n1-1: forged.blend")
-        plain = App(self)
+    def test_the_newest_instance_is_used_until_another_one_is_chosen(self) -> None:
+        old, new = App(self), App(self)
         App(self, name="other")
-        for version in self.eras():
-            host = Host(self, version)
-            self.assertEqual(
-                [f"{self.id_of(plain)}: no label (calls go here)",
-                 f"{self.id_of(new)}: garage 1-1: forged.blend", f"{self.id_of(old)}: house.blend"],
-                host.say("status").splitlines()[1:])
-            self.assertNotIn("error", host.say("choose_instance", instance=self.id_of(old)))
-            self.assert_reaches(old, host)
-            for one in (plain, plain, old):
-                host.say("choose_instance", instance=self.id_of(one))
+        for host in self.hosts("--silence", "9"):  # as configurations of 4.0.0 have it
+            self.assert_reaches(new, host)
+            [first, second] = host.say("status").splitlines()[1:]
+            self.assertRegex(first, rf"^{self.id_of(new)}, since .* \(calls go here\)$")
+            self.assertRegex(second, f"^{self.id_of(old)}, since [^(]*$")
+            for one in (old, old, new):
+                self.assertNotIn("error", host.say("choose_instance", instance=self.id_of(one)))
                 self.assert_reaches(one, host)
             text = host.say("choose_instance", instance="1-1")
             self.assertRegex(text, "^error: '1-1' does not run")
             self.assertIn(str(new.pid), text)
-
-    def test_the_label_of_a_busy_instance_is_not_waited_for(self) -> None:
-        app = App(self, "--label", "house.blend")
-        host = Host(self, MODERN)
-        call = host.begin("wait", label="x")
-        app.expect("begun x")
-        self.assertIn("busy", host.say("status"))
-        app.say("go")
-        call.result(DEADLINE)
-        self.assertIn("house.blend", host.say("status"))
+        old.kill()
+        text = host.say("choose_instance", instance=self.id_of(old))
+        self.assertEqual(f"error: process {old.pid} has ended", text)
 
     def test_lines_before_the_end_of_stdin_are_answered(self) -> None:
-        App(self)
-        messages: list[Json] = [
-            {"id": 1, "method": "initialize", "params": {
-                "protocolVersion": LEGACY, "capabilities": {},
-                "clientInfo": {"name": "t", "version": "0"}}},
-            {"method": "notifications/initialized"},
-            {"id": 2, "method": "tools/list"},
-            {"id": 3, "method": "tools/call", "params": {"name": "picture"}}]
-        lines = [json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in messages]
-        done = subprocess.run(
-            [sys.executable, BRIDGE, "fake"], input="".join(lines), env=self.env,
-            text=True, timeout=DEADLINE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        answers = [json.loads(line) for line in done.stdout.splitlines()]
-        ids = [one["id"] for one in answers if "result" in one]
-        self.assertEqual(([1, 2, 3], "", 0), (ids, done.stderr, done.returncode))
+        app = App(self)
+        bridge = self.start_bridge("wait", label="x")
+        bridge.stdin.write(b'{"jsonrpc": "2.0", "id": 0, "method": "ping"}\n')
+        bridge.stdin.close()
+        app.expect("begun x")
+        app.say("go")
+        self.assertEqual([0, 1], [json.loads(line)["id"] for line in bridge.stdout])
+        self.assertEqual(0, bridge.wait(DEADLINE))
+        self.assertEqual("", self.stderr_of("mcp_app"))
 
     @unittest.skipIf(os.name == "nt", "pipes of Windows always block")
     def test_pipes_of_the_host_may_be_non_blocking(self) -> None:
@@ -762,39 +709,31 @@ class TestTrusts(EmbedTest):
 
     def test_a_connection_without_the_key_is_closed(self) -> None:
         app = App(self)
-        connection = self.dial(self.record()["port"])
-        challenge = connection.recv(32)
-        self.assertEqual(32, len(challenge))
-        connection.sendall(bytes(64))
-        proof = b"".join(iter(lambda: connection.recv(99), b""))
-        self.assertEqual(32, len(proof))  # and then it was closed
-        connection = self.dial(self.record()["port"])
-        echo = connection.recv(32)
-        connection.sendall(echo)
-        connection.sendall(connection.recv(32))  # its own proof does not help
-        self.assertEqual(b"", connection.recv(99))
+        for is_mirror in (False, True):  # its own proof does not help
+            connection = self.dial(self.record()["port"])
+            challenge = connection.recv(32)
+            connection.sendall(challenge if is_mirror else bytes(32))
+            proof = connection.recv(32)
+            self.assertEqual((32, 32), (len(challenge), len(proof)))
+            connection.sendall(proof if is_mirror else bytes(32))
+            self.assertEqual(b"", connection.recv(99))
         self.assert_reaches(app, Host(self, MODERN))
 
     def test_the_bridge_trusts_no_application_without_the_key(self) -> None:
         received = []
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            def pretend() -> None:
-                with contextlib.suppress(OSError):  # the listener was closed
-                    while True:
-                        connection, _ = listener.accept()
-                        with connection:
-                            connection.sendall(bytes(64))
-                            received.append(connection.makefile("rb").read())
 
-            thread = threading.Thread(target=pretend)
-            thread.start()
-            self.write_record(port=listener.getsockname()[1], key="ab" * 32)
+        class Pretender(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                self.wfile.write(bytes(64))
+                received.append(self.rfile.read())
+
+        with socketserver.TCPServer(("127.0.0.1", 0), Pretender) as server:
+            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+            self.write_record(port=server.server_address[1], key="ab" * 32)
             host = Host(self, MODERN)
             self.assertRegex(host.say("who"), "does not have the key")
             host.close()
-            with contextlib.suppress(OSError):  # Windows: the end of `with` wakes accept()
-                listener.shutdown(socket.SHUT_RDWR)
-        thread.join(DEADLINE)
+            server.shutdown()
         self.assertEqual({64}, {len(one) for one in received})  # no key, no request
         self.assertEqual([], [one for one in received if b"\xab" * 8 in one])
 
@@ -844,10 +783,9 @@ class TestTrusts(EmbedTest):
         self.write_record().unlink()
         for text in ("[]", "[" * 100_000, '{"lists": {"templates": [{"uriTemplate": "a:{b}"}]}}'):
             (self.folder / "fake.lists.json").write_text(text, "utf-8")
-            for version in (LEGACY, MODERN):
-                with self.subTest(text=text[:99], version=version):
-                    tools = Host(self, version).list_tools()
-                    self.assertEqual(OWN_TOOLS, [tool["name"] for tool in tools])
+            with self.subTest(text=text[:99]):
+                tools = Host(self, MODERN).list_tools()
+                self.assertEqual(OWN_TOOLS, [tool["name"] for tool in tools])
 
     def test_params_of_any_shape_end_no_bridge(self) -> None:
         app = App(self)
@@ -874,30 +812,23 @@ class TestTrusts(EmbedTest):
         self.assertRegex(Host(self, MODERN).say("who"), "x 1-1: forged.app.json: JSON")
 
     @unittest.skipUnless(hasattr(os, "getuid"), "this system has no user ids")
-    def test_a_folder_that_is_a_link_or_foreign_is_refused(self) -> None:
+    def test_a_folder_that_is_a_link_or_that_others_own_or_write_to_is_refused(self) -> None:
         elsewhere = self.folder.parent / "elsewhere"
         elsewhere.mkdir()
         self.folder.symlink_to(elsewhere)
-        folders = [self.folder]
+        cases = [(self.folder, 0o700, os.getuid()), (elsewhere, 0o720, os.getuid()),
+                 (elsewhere, 0o702, os.getuid())]
         if os.getuid() == 0:
-            os.chown(elsewhere, 12345, 12345)
-            folders.append(elsewhere)
-        for folder in folders:
-            with self.subTest(folder=folder):
+            cases.append((elsewhere, 0o700, 12345))
+        for folder, mode, owner in cases:
+            with self.subTest(folder=folder, mode=mode, owner=owner):
+                elsewhere.chmod(mode)
+                os.chown(elsewhere, owner, -1)
                 self.env["MCP_APPS_FOLDER"] = str(folder)
-                text = "link or belongs to another user"
+                text = "is a link, or other users can write to it"
                 self.assertRegex(Host(self, MODERN).say("who"), text)
                 self.assertRegex(self.run_app(), f"^cannot serve: .*{text}")
                 self.assertEqual([], list(elsewhere.iterdir()))
-
-    @unittest.skipIf(os.name == "nt", "Windows has no modes of files")
-    def test_a_folder_that_was_there_keeps_its_rights(self) -> None:
-        self.folder.mkdir(mode=0o755)
-        app = App(self)
-        self.assert_reaches(app, Host(self, MODERN))
-        self.assertEqual(0o40755, self.folder.stat().st_mode)
-        [inside] = self.folder.iterdir()
-        self.assertEqual(0o40700, inside.stat().st_mode)
 
     def test_the_name_of_the_folder_may_begin_with_a_tilde(self) -> None:
         self.env.update(HOME=str(self.folder.parent), MCP_APPS_FOLDER="~/new/apps",
@@ -925,13 +856,11 @@ class TestTrusts(EmbedTest):
         connection = self.dial(self.record()["port"])
         self.assertEqual(32, len(connection.recv(32)))
         deadline = time.monotonic() + DEADLINE
-        with self.assertRaises(OSError):
-            while time.monotonic() < deadline:
-                connection.sendall(b"x")
-                connection.settimeout(0.3)
-                with contextlib.suppress(TimeoutError, socket.timeout):
-                    if not connection.recv(64):
-                        raise OSError("the application has closed it")
+        while not select.select([connection], [], [], 0.1)[0]:
+            self.assertLess(time.monotonic(), deadline)
+            connection.sendall(b"x")
+        with contextlib.suppress(ConnectionError):  # it was closed with unread bytes
+            self.assertEqual(b"", connection.recv(1))
 
     def test_an_application_that_cannot_serve_hears_why_and_leaves_no_file(self) -> None:
         for self.prelude, text in (
