@@ -3493,7 +3493,7 @@ def describe_object(hints: Json, defaults: Json, where: str,
     for name, hint in hints.items():
         place = f"{where}.{name}"
         default = defaults.get(name)
-        if name in defaults and default is None and is_union(hint):
+        if default is None and name not in required and is_union(hint):
             # null means the same as no argument, and some hosts refuse null in schemas.
             hint = Union[tuple(one for one in typing.get_args(hint)
                                if one is not type(None))]
