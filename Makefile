@@ -34,7 +34,6 @@ check: $(TOOLS)  ## types, lint, branch coverage, the official schemas
 	$(TOOLS)/bin/coverage combine -q --rcfile=.ci/coveragerc
 	$(TOOLS)/bin/coverage report --rcfile=.ci/coveragerc --fail-under=97
 	$(TOOLS)/bin/python .ci/test_line_checker.py --jsonschema
-	$(PYTHON) .ci/way_of_a_call.py
 	$(PYTHON) .ci/wiretap_browser.py
 
 spec:            ## each requirement of the specification, and the tests that hold it

@@ -7,11 +7,8 @@ nothing is expected to fail. The releases are pinned in interop/package.json.
 """
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -32,16 +29,13 @@ CLIENT = f"exec {sys.executable} {HERE / 'conformance_client.py'}"
 def run(release: str, *arguments: str) -> str:
     """Run the suite and return what it prints; what hangs is killed as a whole."""
     suite = installed.module(f"{release}/dist/index.js")
-    with subprocess.Popen([installed.node(), suite, *arguments], text=True, start_new_session=True,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT) as process:
+    with installed.started([installed.node(), suite, *arguments], text=True,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT) as process:
         try:
-            return process.communicate(timeout=LONGEST)[0]
+            return str(process.communicate(timeout=LONGEST)[0])
         except subprocess.TimeoutExpired:
             return f"not done after {LONGEST} s"
-        finally:
-            with contextlib.suppress(ProcessLookupError):  # clients it has left behind
-                os.killpg(process.pid, signal.SIGKILL)
 
 
 def faults(folder: Path) -> Iterator[str]:
@@ -80,19 +74,9 @@ def main() -> int:
     installed.begin("make conformance", "half a minute", "node")
     command = [sys.executable, str(HTTP / "http_server.py"), "--port", "0",
                str(HERE / "everything.py")]
-    passed = failed = 0
-    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL) as server:
-        assert server.stdout
-        try:
-            for name, wrong in outcomes(server.stdout.readline().split()[-1]):
-                words = wrong.replace("\n", " | ")
-                print(name, f"FAIL {words}" if wrong else "ok", flush=True)
-                passed, failed = passed + (not wrong), failed + bool(wrong)
-        finally:
-            server.terminate()
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    with installed.started(command, text=True, stdout=subprocess.PIPE,
+                           stderr=subprocess.DEVNULL) as server:
+        return installed.report(outcomes(server.stdout.readline().split()[-1]))
 
 
 if __name__ == "__main__":

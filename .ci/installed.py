@@ -1,16 +1,19 @@
-"""Install programs that others wrote, once and as pinned, into .venv/NAME and .node/.
+"""Install programs that others wrote, once and as pinned, into .venv/NAME and .node/; run them.
 
 Two versions of a package cannot share an environment, so each package has its own. The packages for
 Node need a newer Node than many machines have, so Node is installed, too.
 """
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 CI = Path(__file__).resolve().parent
 ROOT = CI.parent
@@ -33,6 +36,28 @@ def begin(target: str, takes: str, *names: str) -> None:
         venv(name)
     if "node" in names:
         node_packages()
+
+
+@contextlib.contextmanager
+def started(command: list[str], **options: Any) -> Iterator[Any]:
+    """Run a program in a session of its own. At the end, kill what is left of it."""
+    with subprocess.Popen(command, start_new_session=True, **options) as process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def report(checks: Iterable[tuple[str, str]]) -> int:
+    """Print a line for each (check, what is wrong or ""), then totals; return the exit status."""
+    passed = failed = 0
+    for check, wrong in checks:
+        words = wrong.replace("\n", " | ")[:500]
+        print(f"{check}: FAIL {words}" if wrong else f"{check}: ok", flush=True)
+        passed, failed = passed + (not wrong), failed + bool(wrong)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
 
 
 def is_installed(folder: Path, wanted: str) -> bool:

@@ -43,9 +43,25 @@ sys.path[:0] = [HERE, ROOT, os.path.join(ROOT, "examples", "tools")]
 import mcp_ref  # noqa: E402
 import wiretap  # noqa: E402
 from mcp_ref import Client, Context, Server  # noqa: E402
-from test_mcp_ref import LEGACY, MODERN, fixture_server  # noqa: E402
+from test_mcp_ref import LEGACY, MODERN, OPENING, fixture_server, request_line  # noqa: E402
 
 DEADLINE = 60.0  # seconds for any one command
+TRACED = """
+import sys, threading
+import mcp_ref
+
+def note(frame, event, arg):
+    if event == "call" and frame.f_code.co_filename == mcp_ref.__file__:
+        functions.append(frame.f_code.co_qualname)
+
+functions, server = [], mcp_ref.Server("traced", "1.0")
+server.tool(name="echo", description="A tool.")(lambda: functions.append("(the tool)"))
+threading.setprofile(note)
+sys.setprofile(note)
+server.run()
+sys.setprofile(None)
+print(*functions, sep="\\n", file=sys.stderr)
+"""
 
 PAGES: dict[str, str] = {}  # path -> text
 for page in ("README.md", "examples/MANUAL.md"):
@@ -250,6 +266,19 @@ class TestCommandsAndListings(unittest.TestCase):
         with client:
             client.call_tool("lend", {"title": "Emma"})
         return heard
+
+    @unittest.skipIf(sys.version_info < (3, 11), "code objects have no qualified names")
+    def test_a_call_runs_the_functions_of_the_title_page_in_their_order(self) -> None:
+        """Others may run between them. Those in brackets belong to the modern era."""
+        block = (mcp_ref.__doc__ or "").split("The life of a request\n")[1].split("\n\n\n")[0]
+        listed = re.findall(r"^ {4,}(\w\S*)  +", block, re.M)
+        self.save(TRACED, self.reader, "traced.py")
+        lines = b"\n".join([*OPENING, request_line(1, "tools/call", name="echo"), b"END"]).decode()
+        ran = self.run_in(self.reader, f"python3 traced.py <<END\n{lines}").stderr.split("\n")
+        rest = iter(ran)
+        missing = [name for name in listed if name not in rest]  # `in` reads rest up to the name
+        self.assertTrue(listed)
+        self.assertEqual([], missing, ran)
 
     def test_each_command_of_the_prose_runs(self) -> None:
         """It ends with status 0 and without a traceback. Some have to print something."""

@@ -111,8 +111,8 @@ def judge(name: str, command: list[str], version: str, folder: Path) -> Iterator
             yield "in batch mode", "$1 = 42\n", text_of(host, "execute", command="print 6 * 7")
 
 
-def outcomes(pattern: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (pair, check, fault). The fault is empty if all is well."""
+def outcomes(pattern: str) -> Iterator[tuple[str, str]]:
+    """Yield (pair and check, fault). The fault is empty if all is well."""
     commands = {"gdb": ["gdb", "-q", "-nx", "-x"], "Qt": ["/usr/bin/python3"]}
     tests = {"gdb": "gdb --version", "Qt": "/usr/bin/python3 -c 'import PyQt5.QtWidgets'"}
     for name, command in commands.items():
@@ -127,6 +127,6 @@ def outcomes(pattern: str) -> Iterator[tuple[str, str, str]]:
                 try:
                     for check, expected, found in judge(name, command, version, Path(folder)):
                         fault = "" if expected == found else f"{found} instead of {expected}"
-                        yield pair, f"{version} {check}", fault
+                        yield f"{pair}: {version} {check}", fault
                 except Exception as error:
-                    yield pair, version, repr(error)
+                    yield f"{pair}: {version}", repr(error)
