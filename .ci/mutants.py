@@ -14,18 +14,18 @@ from __future__ import annotations
 
 import ast
 import concurrent.futures
-import contextlib
 import os
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any, Iterator, NamedTuple
+
+from installed import started
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULE, SUITE = "mcp_ref.py", "test_mcp_ref.py"
@@ -49,15 +49,6 @@ class Mutant(NamedTuple):
     node: ast.AST
     field: str
     value: Any
-
-    def source(self, tree: ast.Module) -> str:
-        """Return the source of the changed tree, to which the node belongs."""
-        old = getattr(self.node, self.field)
-        setattr(self.node, self.field, self.value)
-        try:
-            return ast.unparse(tree)
-        finally:
-            setattr(self.node, self.field, old)
 
 
 def negated(test: ast.expr) -> ast.expr:
@@ -131,10 +122,21 @@ def find(node: ast.AST, names: set[str] | None = None, is_text: bool = False) ->
             yield from find(child, names, is_text)
 
 
-def difference(before: str, after: str) -> list[str]:
-    """Return the first line that differs, before and after."""
+def change(source: str, tree: ast.Module, mutant: Mutant) -> tuple[str, str, str]:
+    """Return the changed source, and the line that differs, before and after.
+
+    The class or function with the change loses its comments and its layout.
+    """
+    whole: Any = next(one for one in tree.body if mutant.line <= one.end_lineno)
+    begin = min([whole, *getattr(whole, "decorator_list", [])], key=lambda one: one.lineno).lineno
+    before, old = ast.unparse(whole), getattr(mutant.node, mutant.field)
+    setattr(mutant.node, mutant.field, mutant.value)
+    after = ast.unparse(whole)
+    setattr(mutant.node, mutant.field, old)
+    lines = source.splitlines(keepends=True)
+    changed = "".join([*lines[:begin - 1], after, "\n", *lines[whole.end_lineno:]])
     pairs = zip(before.splitlines(), after.splitlines())
-    return next([line.strip() for line in pair] for pair in pairs if pair[0] != pair[1])
+    return (changed, *next(pair for pair in pairs if pair[0] != pair[1]))
 
 
 def run_suite(source: str, deadline: float | None) -> bool:
@@ -142,40 +144,36 @@ def run_suite(source: str, deadline: float | None) -> bool:
     folder = tempfile.mkdtemp()
     shutil.copy(ROOT / SUITE, folder)
     Path(folder, MODULE).write_text(source, encoding="utf-8")
-    suite = subprocess.Popen(
-        [sys.executable, SUITE, "--failfast"], cwd=folder, env={**ENV, "TMPDIR": folder},
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        start_new_session=True)
+    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     try:
-        return suite.wait(deadline) == 0
+        with started([sys.executable, SUITE, "--failfast"], cwd=folder,
+                     env={**ENV, "TMPDIR": folder}, **quiet) as suite:
+            return bool(suite.wait(deadline) == 0)
     except subprocess.TimeoutExpired:
         return False
     finally:
-        suite.kill()
-        with contextlib.suppress(AttributeError, ProcessLookupError):  # Windows has no killpg()
-            os.killpg(suite.pid, signal.SIGKILL)  # its children
-        suite.wait()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def main(arguments: list[str]) -> int:
     count, seed = map(int, arguments)
-    tree = ast.parse((ROOT / MODULE).read_bytes())
-    unchanged = ast.unparse(tree)
+    source = (ROOT / MODULE).read_text(encoding="utf-8")
+    tree = ast.parse(source)
     mutants = random.Random(seed).sample([*find(tree)], count)
-    sources = [mutant.source(tree) for mutant in mutants]
+    sources, befores, afters = zip(*[change(source, tree, mutant) for mutant in mutants])
     with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
         began = time.monotonic()
-        if not all(pool.map(run_suite, [unchanged] * JOBS, [None] * JOBS)):  # as busy as later
+        if not all(pool.map(run_suite, [source] * JOBS, [None] * JOBS)):  # as busy as later
             print("The suite fails without a change, so nothing can be said about changes.")
             return 1
         deadline = SLOWER * (time.monotonic() - began)
         unseen = 0
-        for number, passed in enumerate(pool.map(run_suite, sources, [deadline] * count)):
+        passes = pool.map(run_suite, sources, [deadline] * count)
+        rows = zip(mutants, befores, afters, passes)
+        for number, (mutant, before, after, passed) in enumerate(rows, 1):
             unseen += passed
-            before, after = difference(unchanged, sources[number])
-            print(f"{number + 1}, line {mutants[number].line}: {'NOT SEEN' if passed else 'seen'}\n"
-                  f"    - {before[:150]}\n    + {after[:150]}", flush=True)
+            print(f"{number}, line {mutant.line}: {'NOT SEEN' if passed else 'seen'}\n"
+                  f"    - {before.strip()[:150]}\n    + {after.strip()[:150]}", flush=True)
     print(f"{count - unseen} of {count} mutants seen, {unseen} not seen (seed {seed})")
     return 0
 

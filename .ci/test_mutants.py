@@ -23,6 +23,7 @@ def f(a: "int | None", b: int = 5) -> "str":
     while f(a):
         raise ValueError("word", f"{a == b}")
     return "two words" if not c else "word"
+# The end.
 '''
 CHANGES = {
     "def f(a: 'int | None', b: int=6) -> 'str':", "c = 'äx'", "pass",
@@ -36,14 +37,16 @@ class TestMutants(unittest.TestCase):
     def test_code_is_changed_and_texts_for_people_are_not(self) -> None:
         tree = ast.parse(SOURCE)
         unchanged = ast.unparse(tree)
-        sources = [mutant.source(tree) for mutant in mutants.find(tree)]
-        shown = [mutants.difference(unchanged, source) for source in sources]
+        changed = [mutants.change(SOURCE, tree, mutant) for mutant in mutants.find(tree)]
+        shown = [(before.strip(), after.strip()) for _, before, after in changed]
         self.assertEqual(CHANGES, {after for _, after in shown})
         self.assertEqual({"c = a", "c += b'y'", "raise ValueError('word', f'{a == b}')",
                           "return 'two words' if not c else 'word'"},
                          {before for before, after in shown if after == "pass"})
-        for source in sources:
+        for source, *_ in changed:  # the rest of the file stays the same, and it compiles
             compile(source, "mutant", "exec")
+            self.assertTrue(source.startswith(SOURCE[:SOURCE.index("def f(a: \"int")]))
+            self.assertTrue(source.endswith("# The end.\n"))
         self.assertEqual(unchanged, ast.unparse(tree))
 
 
