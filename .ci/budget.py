@@ -120,17 +120,17 @@ def measure(source: str) -> dict[str, float]:
     return dict(zip(BOUNDS, values))
 
 
-def main() -> int:
-    file = Path(sys.argv[1]) if sys.argv[1:] else ROOT / "mcp_ref.py"
-    missed = 0
-    for figure, value in measure(file.read_text(encoding="utf-8")).items():
-        low, high = BOUNDS[figure]
-        bound = f"{low:g} to {high:,g}" if low else f"{high:,g}"
-        is_missed = not low <= value <= high
-        missed += is_missed
-        print(f"{figure:40} {value:>9,g} {bound:>9}{'  missed' if is_missed else ''}")
-    return 1 if missed else 0
+def missed(figures: dict[str, float]) -> list[str]:
+    """Return the names of the figures that miss their bounds."""
+    return [name for name, value in figures.items()
+            if not BOUNDS[name][0] <= value <= BOUNDS[name][1]]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    file = Path(sys.argv[1]) if sys.argv[1:] else ROOT / "mcp_ref.py"
+    figures = measure(file.read_text(encoding="utf-8"))
+    for name, value in figures.items():
+        low, high = BOUNDS[name]
+        bound = f"{low:g} to {high:,g}" if low else f"{high:,g}"
+        print(f"{name:40} {value:>9,g} {bound:>9}{'  missed' if name in missed(figures) else ''}")
+    sys.exit(1 if missed(figures) else 0)
