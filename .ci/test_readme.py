@@ -390,8 +390,8 @@ class TestTables(unittest.TestCase):
             parameters = [*inspect.signature(getattr(owner, name)).parameters]
             self.assertEqual(shown, parameters[:len(shown)], name)
 
-    def test_the_members_of_the_context_are_there(self) -> None:
-        server, contexts = Server("context", "1.0"), list[Any]()
+    def test_the_members_of_a_context_a_server_and_a_client_are_there(self) -> None:
+        server, contexts = fixture_server(), list[Any]()
 
         @server.tool
         def look(context: Context) -> None:
@@ -400,8 +400,13 @@ class TestTables(unittest.TestCase):
 
         with Client(server) as client:
             client.call_tool("look")
-        for member, _ in table("| `context.cancelled` |"):
-            self.assert_there(contexts[0], codes(member)[0].replace("context.", ""))
+            owners = {"": server, "server": server, "client": client, "context": contexts[0]}
+            for known in ("resource_updated(uri)", "server.info", "client.server_info",
+                          "context.cancelled"):
+                for cell, *_ in table(f"| `{known}` |"):
+                    for code in codes(cell):
+                        owner, _, member = code.rpartition(".")
+                        self.assert_there(owners[owner], member)
 
     def test_the_options_are_complete_and_have_these_defaults(self) -> None:
         """If the second cell is a number or code, it is the default."""
@@ -417,15 +422,6 @@ class TestTables(unittest.TestCase):
                 if re.match(r"[\d`]", default):
                     self.assertEqual(eval(default.strip("`"), vars(mcp_ref)),
                                      parameters[codes(option)[0]].default, option)
-
-    def test_the_attributes_and_methods_of_a_server_and_of_a_client_are_there(self) -> None:
-        server = fixture_server()
-        for row in table("| `resource_updated(uri)` |"):
-            self.assert_there(server, codes(row[0])[0])
-        with Client(server) as client:
-            for attribute, _ in [*table("| `client.server_info` |"), *table("| `server.info` |")]:
-                owner, name = codes(attribute)[0].split(".")
-                self.assert_there(client if owner == "client" else server, name)
 
     def test_each_error_in_a_table_exists(self) -> None:
         """test_mcp_ref.py brings about each of them."""
