@@ -74,7 +74,7 @@ class Target:
         self.client.trace = self.note
         self.client.connect()
         self.jobs = [self.echo, self.echo, self.echo, self.progress, self.cancel, self.ask,
-                     self.watch, self.several, self.lists]
+                     self.watch, self.lists]
 
     def note(self, arrow: str, line: bytes) -> None:
         """Report a second response to a request."""
@@ -126,11 +126,6 @@ class Target:
         watching = self.client.subscribe(["test://watched-resource"])
         self.client.call_tool("touch_watched_resource")
         watching.cancel()
-
-    def several(self) -> None:
-        calls = [self.client.start("tools/call", {"name": "test_simple_text"}) for _ in range(5)]
-        for call in calls:
-            assert "simple text" in call.result(TIMEOUT)["content"][0]["text"]
 
     def lists(self) -> None:
         (content,) = self.client.read_resource("test://static-text")["contents"]

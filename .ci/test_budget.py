@@ -4,13 +4,9 @@
 """
 from __future__ import annotations
 
-import os
-import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import budget  # noqa: E402
+import budget
 
 GOOD = '"""A file."""\n' + "# Prose.\n" * 6 + "x = 1\n" * 20
 SOURCES = {  # figure: (a file that exceeds its bound, the value)
@@ -34,25 +30,17 @@ def nodes_of(source: str) -> float:
 
 class TestBudget(unittest.TestCase):
 
-    def missed(self, source: str) -> list[str]:
-        return budget.missed(budget.measure(source))
-
     def test_the_module_keeps_its_budget(self) -> None:
         figures = budget.measure((budget.ROOT / "mcp_ref.py").read_text(encoding="utf-8"))
         self.assertEqual([], budget.missed(figures), figures)
-
-    def test_a_small_and_plain_file_meets_each_bound(self) -> None:
-        self.assertEqual([], self.missed(GOOD))
 
     def test_a_file_that_exceeds_a_bound_is_refused_and_the_figure_is_named(self) -> None:
         self.assertEqual(set(budget.BOUNDS), set(SOURCES))
         for figure, (source, value) in SOURCES.items():
             with self.subTest(figure):
-                self.assertEqual(value, budget.measure(source)[figure])
-                self.assertEqual([figure], self.missed(source))
-
-    def test_too_much_prose_is_refused_as_well(self) -> None:
-        self.assertEqual(["doc share of the lines, per cent"], self.missed("# Prose.\nx = 1\n"))
+                figures = budget.measure(source)
+                self.assertEqual(value, figures[figure])
+                self.assertEqual([figure], budget.missed(figures))
 
     def test_docstrings_type_hints_and_signs_are_free(self) -> None:
         self.assertEqual(nodes_of("def f(x): return -x"), nodes_of(

@@ -2,12 +2,9 @@
 from __future__ import annotations
 
 import ast
-import os
-import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import mutants  # noqa: E402
+import mutants
 
 SOURCE = '''"""A docstring of the file."""
 from typing import overload
