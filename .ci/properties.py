@@ -24,7 +24,7 @@ from typing import Any, Callable
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test)
+    RuleBasedStateMachine, initialize, rule, run_state_machine_as_test)
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -36,7 +36,7 @@ from line_checker import (BATCHES, MODERN, MODERN_ERA, REVISIONS, LineChecker,  
                           key_of, refuse_constant)
 from mcp_ref import META, RpcError  # noqa: E402
 
-OPTIONS = settings(deadline=None, database=None, stateful_step_count=60,
+OPTIONS = settings(deadline=None, database=None, stateful_step_count=15,
                    phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck))
 DEADLINE = 3.0  # seconds to wait for a thread of the module
 INFO = {"name": "properties", "version": "0"}
@@ -376,6 +376,12 @@ def with_meta(params: Json) -> Json:
 
 LEGACY_LINES = lines(messages(CALLS))
 MODERN_LINES = lines(messages([(method, with_meta(params)) for method, params in CALLS]))
+BURSTS = st.lists(st.tuples(
+    st.sampled_from(["call"] * 4 + ["job"] * 4 + ["cancel"] * 3 + [
+        "cancel another", "batch"]),
+    FEW_IDS, st.integers(0, 99)), min_size=1, max_size=12)
+
+
 def point(x: int, y: float = 0.5) -> dict[str, float]:
     return {"x": x, "y": y}
 
@@ -436,31 +442,25 @@ class ServerSession(RuleBasedStateMachine):
                      [rpc(id=one, result=good) for one in (str(rid), float(rid), rid)])[how]:
             self.receive(line)
 
-    # Few ids, so that ids are used again, and cancelled in time.
-
-    def request(self, rid: Any, call: tuple[str, Json]) -> Json:
-        method, params = call
-        if self.revision in MODERN_ERA:
-            params = with_meta(params)
-        return {"jsonrpc": "2.0", "id": rid, "method": method, "params": params}
-
-    @rule(rid=FEW_IDS, call=st.sampled_from(TOOL_CALLS))
-    def a_call(self, rid: Any, call: tuple[str, Json]) -> None:
-        self.receive(json.dumps(self.request(rid, call)).encode())
-
-    @rule(rids=st.lists(FEW_IDS, min_size=2, max_size=2), call=st.sampled_from(TOOL_CALLS))
-    def a_batch(self, rids: list[Any], call: tuple[str, Json]) -> None:
-        update = {"jsonrpc": "2.0", "method": "no/such"}
-        self.receive(json.dumps([*[self.request(rid, call) for rid in rids], update]).encode())
-
-    @rule(rid=FEW_IDS | st.sampled_from([0.0, 1.0, False, True]))  # 1.0 and true are not the id 1
-    def a_cancellation(self, rid: Any) -> None:
-        self.receive(rpc(method="notifications/cancelled", params={"requestId": rid}))
-
-    @precondition(lambda self: self.jobs)
-    @rule(number=st.integers(0, 99))
-    def a_job(self, number: int) -> None:
-        self.jobs.pop(number % len(self.jobs))()
+    @rule(steps=BURSTS)
+    def a_burst(self, steps: list[tuple[str, Any, int]]) -> None:
+        """Some steps with few ids, so that ids are used again, and cancelled in time."""
+        for what, rid, number in steps:
+            method, params = TOOL_CALLS[number % len(TOOL_CALLS)]
+            if self.revision in MODERN_ERA:
+                params = with_meta(params)
+            call = {"jsonrpc": "2.0", "id": rid, "method": method, "params": params}
+            if what == "call":
+                self.receive(json.dumps(call).encode())
+            elif what == "batch":
+                update = {"jsonrpc": "2.0", "method": "no/such"}
+                self.receive(json.dumps([call, {**call, "id": number}, update]).encode())
+            elif what == "job" and self.jobs:
+                self.jobs.pop(number % len(self.jobs))()
+            elif what == "cancel" or what == "cancel another" and rid in (0, 1):
+                # 1.0, true and "1" are not the id 1.
+                other = (float, bool, str)[number % 3](rid) if what != "cancel" else rid
+                self.receive(rpc(method="notifications/cancelled", params={"requestId": other}))
 
     @rule(data=st.data())
     def any_line(self, data: Any) -> None:
