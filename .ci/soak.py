@@ -220,9 +220,8 @@ def cycle(work: Sequence[Callable[[threading.Event], None]]) -> None:
         thread.start()
     time.sleep(min(CYCLE, SECONDS))
     stopping.set()
-    until = time.monotonic() + 2 * DEADLINE
     for thread in threads:
-        thread.join(max(0.0, until - time.monotonic()))
+        thread.join(2 * DEADLINE)
         if thread.is_alive():
             fault(f"never ended: {thread}")
 

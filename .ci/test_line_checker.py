@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import unittest
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -73,8 +74,8 @@ class TestLineChecker(unittest.TestCase):
 
     def test_the_checker_finds_the_fault_in_each_conversation_of_judged_txt(self) -> None:
         """The conversations in .ci/spec/judged.txt cite the requirements that they test."""
-        with open(os.path.join(ROOT, ".ci", "spec", "judged.txt"), encoding="utf-8") as file:
-            rows = suite.transcripts(file.read())
+        text = Path(ROOT, ".ci", "spec", "judged.txt").read_text(encoding="utf-8")
+        rows = suite.transcripts(text)
         self.assertGreater(len(rows), 80)
         for transcript in rows:
             for revision in transcript.revisions:
@@ -102,9 +103,8 @@ class TestLineChecker(unittest.TestCase):
 def other_validator(revision: str, name: str, value: Any) -> str:
     """Check a value against a definition with the package jsonschema."""
     from jsonschema import Draft202012Validator  # type: ignore
-    from jsonschema.exceptions import best_match  # type: ignore
-    fault = best_match(Draft202012Validator(schema_of(revision, name)).iter_errors(value))
-    return f"{name}{fault.json_path[1:]}: {fault.message[:300]}" if fault else ""
+    faults = Draft202012Validator(schema_of(revision, name)).iter_errors(value)
+    return "; ".join(f"{name}{fault.json_path[1:]}: {fault.message[:300]}" for fault in faults)
 
 
 def tables() -> list[unittest.TestCase]:

@@ -36,9 +36,8 @@ import unittest
 import uuid
 from typing import Any
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(HERE)
-sys.path[:0] = [HERE, ROOT, os.path.join(ROOT, "examples", "tools")]
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [ROOT, os.path.join(ROOT, "examples", "tools")]
 
 import mcp_ref  # noqa: E402
 import wiretap  # noqa: E402
@@ -63,10 +62,13 @@ sys.setprofile(None)
 print(*functions, sep="\\n", file=sys.stderr)
 """
 
-PAGES: dict[str, str] = {}  # path -> text
-for page in ("README.md", "examples/MANUAL.md"):
-    with open(os.path.join(ROOT, page), encoding="utf-8") as file:
-        PAGES[page] = file.read()
+
+
+def contents(*path: str) -> str:
+    return pathlib.Path(*path).read_text(encoding="utf-8")
+
+
+PAGES = {page: contents(ROOT, page) for page in ("README.md", "examples/MANUAL.md")}
 TEXT = "\n".join(PAGES.values())
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.M | re.S)  # (language, text)
 PROSE = re.sub(r"^```.*?^```$", "", TEXT, flags=re.M | re.S)
@@ -232,8 +234,7 @@ class TestCommandsAndListings(unittest.TestCase):
                 with Client(command, env=env, cwd="/") as client:
                     self.assertEqual("demo", client.server_info["name"])
                 if "/tmp/mcp.log" in text:
-                    with open(self.filled("/tmp/mcp.log"), encoding="utf-8") as log:
-                        self.assertIn("server/discover", log.read())
+                    self.assertIn("server/discover", contents(self.filled("/tmp/mcp.log")))
 
     def test_the_diagram_shows_what_goes_over_the_wire(self) -> None:
         text, = blocks("text")
@@ -328,14 +329,12 @@ class TestCommandsAndListings(unittest.TestCase):
                 if link.startswith("https://"):
                     continue
                 path, _, heading = link.partition("#")
-                target = os.path.join(ROOT, os.path.dirname(page), path)
-                if not path:
-                    target = os.path.join(ROOT, page)
+                # Without a path, the link leads to its own page.
+                target = os.path.join(ROOT, os.path.dirname(page), path or os.path.basename(page))
                 with self.subTest(link):
                     self.assertTrue(os.path.exists(target), target)
                     if heading:
-                        with open(target, encoding="utf-8") as file:
-                            self.assertIn(heading, headings(file.read()))
+                        self.assertIn(heading, headings(contents(target)))
         for path in re.findall(r"(?<![\w/.])(?:examples|\.ci)/[\w./-]*", " ".join(codes(PROSE))):
             self.assertTrue(os.path.exists(os.path.join(ROOT, path)), path)
 
@@ -378,9 +377,8 @@ class TestTables(unittest.TestCase):
 
     def test_the_lines_of_each_file_to_take_are_about_those_in_the_table(self) -> None:
         for file, lines, _ in table("| [mcp_ref.py](mcp_ref.py) |"):
-            path = re.findall(r"\((.*)\)", file)[0]
-            with open(os.path.join(ROOT, path), encoding="utf-8") as listing:
-                self.assertAlmostEqual(1, len([*listing]) / int(lines.replace(",", "")), delta=0.05)
+            listing = contents(ROOT, re.findall(r"\((.*)\)", file)[0]).splitlines()
+            self.assertAlmostEqual(1, len(listing) / int(lines.replace(",", "")), delta=0.05)
 
     def assert_there(self, owner: Any, code: str) -> None:
         """An object has this member, and the parameters are the first ones, in their order."""
