@@ -310,17 +310,15 @@ def table(samples: Samples, rounds: int) -> None:
 
 def add_column(servers: dict[str, Target], wanted: str, folder: str) -> None:
     """Add another edition, NAME=FILE, or mcpatom, which is installed if it is missing."""
+    if wanted == "mcpatom":
+        (place,) = Path(installed.venv(wanted)).parents[1].glob("lib/python*/site-packages")
+        servers[wanted] = Target(ATOM, str(place))
+        return
     name, _, file = wanted.partition("=")
-    if file:
-        place = Path(folder, name)
-        place.mkdir()
-        shutil.copy(file, place / "mcp_ref.py")
-        servers[name] = Target(MODULE, str(place))
-    elif name == "mcpatom":
-        (place,) = Path(installed.venv(name)).parents[1].glob("lib/python*/site-packages")
-        servers[name] = Target(ATOM, str(place))
-    else:
-        raise SystemExit(f"{wanted} is neither NAME=FILE nor mcpatom")
+    place = Path(folder, name)
+    place.mkdir()
+    shutil.copy(file, place / "mcp_ref.py")
+    servers[name] = Target(MODULE, str(place))
 
 
 def main(folder: str) -> None:

@@ -75,7 +75,7 @@ def converse(client: Client, scenario: str) -> None:
 
 def run(release: str, *arguments: str) -> str:
     """Run the suite and return what it prints; what hangs is killed as a whole."""
-    suite = installed.module(f"{release}/dist/index.js")
+    suite = str(installed.NODE_FOLDER / "node_modules" / release / "dist/index.js")
     with installed.started([installed.node(), suite, *arguments], text=True,
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT) as process:

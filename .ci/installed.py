@@ -89,11 +89,6 @@ def node() -> str:
     return str(binary)
 
 
-def module(path: str) -> str:
-    """Return a file of an installed Node package."""
-    return str(NODE_FOLDER / "node_modules" / path)
-
-
 def node_packages() -> None:
     """Install Node and its packages, where they are missing."""
     venv("node")

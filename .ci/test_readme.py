@@ -16,10 +16,8 @@ No sentence is tested. These conventions remain:
 from __future__ import annotations
 
 import builtins
-import dataclasses
 import datetime
 import decimal
-import enum
 import inspect
 import itertools
 import json
@@ -39,6 +37,7 @@ from typing import Any
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [ROOT, os.path.join(ROOT, "examples", "tools")]
 
+import every_hint  # noqa: E402
 import mcp_ref  # noqa: E402
 import wiretap  # noqa: E402
 from mcp_ref import Client, Context, Server  # noqa: E402
@@ -61,7 +60,6 @@ server.run()
 sys.setprofile(None)
 print(*functions, sep="\\n", file=sys.stderr)
 """
-
 
 
 def contents(*path: str) -> str:
@@ -339,27 +337,14 @@ class TestCommandsAndListings(unittest.TestCase):
             self.assertTrue(os.path.exists(os.path.join(ROOT, path)), path)
 
 
-class Color(enum.Enum):
-    RED = "red"
-
-
-class Film(typing.TypedDict):
-    title: str
-
-
-@dataclasses.dataclass
-class Point:
-    x: int
-
-
 class TestTables(unittest.TestCase):
     """The names, defaults and schemas in the tables."""
 
     def test_the_schema_of_each_hint_has_the_keywords_of_its_row(self) -> None:
         """TestHints of test_mcp_ref.py tests each schema as a whole, and the values."""
-        names = {**vars(typing), "Context": Context, "Enum": Color, "TypedDict": Film,
-                 "dataclass": Point, "datetime": datetime,
-                 "decimal": decimal, "pathlib": pathlib, "uuid": uuid}
+        names = {**vars(typing), "Context": Context, "Enum": every_hint.Colour,
+                 "TypedDict": every_hint.Point, "dataclass": every_hint.Book,
+                 "datetime": datetime, "decimal": decimal, "pathlib": pathlib, "uuid": uuid}
         for hints, keywords, _ in table("| `list[int]` |"):
             for code in codes(hints):
                 hint, _, default = code.partition(" = ")
