@@ -40,22 +40,15 @@ def is_doc(node: ast.AST) -> bool:
             and isinstance(node.value.value, str))
 
 
-def children(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """Yield (field, node) for each node directly below a node."""
-    for field, value in ast.iter_fields(node):
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST):
-                yield field, child
-
-
 def counted(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes of a tree that are not free."""
     if not isinstance(node, SIGNS):
         yield node
-    for field, child in children(node):
-        if field in ("annotation", "returns") or field == "body" and is_doc(child):
-            continue
-        yield from counted(child)
+    for field, value in ast.iter_fields(node):
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and not is_doc(child) and field not in (
+                    "annotation", "returns"):
+                yield from counted(child)
 
 
 def weight(node: ast.AST) -> int:
@@ -75,9 +68,8 @@ def doc_lines(source: str, tree: ast.AST) -> set[int]:
     """Return the numbers of the lines that hold only prose: docstrings and comments."""
     found: set[int] = set()
     for node in ast.walk(tree):
-        for field, child in children(node):
-            if field == "body" and is_doc(child):
-                found.update(range(child.lineno, child.end_lineno + 1))
+        if is_doc(node):
+            found.update(range(node.lineno, node.end_lineno + 1))
     return found.union(number for number, line in enumerate(source.splitlines(), 1)
                        if line.lstrip().startswith("#"))
 

@@ -365,15 +365,8 @@ class TestTables(unittest.TestCase):
             listing = contents(ROOT, re.findall(r"\((.*)\)", file)[0]).splitlines()
             self.assertAlmostEqual(1, len(listing) / int(lines.replace(",", "")), delta=0.05)
 
-    def assert_there(self, owner: Any, code: str) -> None:
-        """An object has this member, and the parameters are the first ones, in their order."""
-        name, *shown = re.findall(r"\w+", code)
-        self.assertIn(name, dir(owner))
-        if shown:
-            parameters = [*inspect.signature(getattr(owner, name)).parameters]
-            self.assertEqual(shown, parameters[:len(shown)], name)
-
     def test_the_members_of_a_context_a_server_and_a_client_are_there(self) -> None:
+        """The parameters of a method are its first ones, in their order."""
         server, contexts = fixture_server(), list[Any]()
 
         @server.tool
@@ -388,8 +381,12 @@ class TestTables(unittest.TestCase):
                           "context.cancelled"):
                 for cell, *_ in table(f"| `{known}` |"):
                     for code in codes(cell):
-                        owner, _, member = code.rpartition(".")
-                        self.assert_there(owners[owner], member)
+                        path, *shown = re.findall(r"[\w.]+", code)
+                        owner, _, name = path.rpartition(".")
+                        self.assertIn(name, dir(owners[owner]))
+                        if shown:
+                            signature = inspect.signature(getattr(owners[owner], name))
+                            self.assertEqual(shown, [*signature.parameters][:len(shown)], code)
 
     def test_the_options_are_complete_and_have_these_defaults(self) -> None:
         """If the second cell is a number or code, it is the default."""

@@ -51,11 +51,6 @@ def peers(folder: str, port: int) -> Any:
     return json.loads(text)
 
 
-def free_port() -> int:
-    with socket.create_server((LOOPBACK, 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 def contents(file: Path) -> str:
     return file.read_text(errors="replace").strip() if file.exists() else ""
 
@@ -72,7 +67,9 @@ class Pair:
     """A client and a server, and what is wrong with their conversation."""
 
     def __init__(self, client_name: str, server_name: str, folder: Path) -> None:
-        self.folder, self.port = folder, free_port()
+        self.folder = folder
+        with socket.create_server((LOOPBACK, 0)) as listener:
+            self.port = listener.getsockname()[1]  # is free
         (folder / "lines").write_text("".join(f"line {n}\n" for n in range(1, 100)))
         table = peers(str(folder), self.port)
         self.client = table["clients"][client_name]
