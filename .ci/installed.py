@@ -90,8 +90,7 @@ def node() -> str:
 
 
 def node_packages() -> None:
-    """Install Node and its packages, where they are missing."""
-    venv("node")
+    """Install the packages for Node, where they are missing."""
     wanted = NODE_PACKAGES.read_text()
     if not is_installed(NODE_FOLDER, wanted):
         print(f"First, the packages of package.json are installed into {NODE_FOLDER}", flush=True)

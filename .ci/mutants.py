@@ -5,7 +5,7 @@
 A changed copy of the module is called a mutant. It has another comparison or constant, a statement
 or an operand of `and` or `or` less, or a condition negated. Texts for people are not changed:
 docstrings, f-strings, strings with a blank, and what an exception or a warning says. Neither are
-type hints, overloads and `__all__`. One seed draws the same mutants as long as the file is the same.
+type hints, overloads and `__all__`. One seed draws the same mutants of the same file.
 
 Each suite runs in a folder of its own, up to the first test that fails. A suite that hangs has seen
 its mutant as well. A mutant that is not seen may be equivalent, or only slower.

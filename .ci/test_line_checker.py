@@ -24,21 +24,19 @@ import line_checker  # noqa: E402
 import test_mcp_ref as suite  # noqa: E402
 from line_checker import REVISIONS, LineChecker, own_validator, schema_of  # noqa: E402
 
-NOT_MCP = "plain"  # the server of transcripts that are JSON-RPC alone
 WAIVED = {  # title of a transcript: why its fault is none of the module's
     "The client refuses this result": "the caller passes an empty ref"}
 CHANGES = {"listChanged": True}
 EVERYTHING = {"tools": CHANGES, "resources": {"subscribe": True, **CHANGES}, "prompts": CHANGES,
               "completions": {}, "logging": {}}
-INFO = {"name": "a", "version": "1"}
 validator = own_validator  # of values by the official schemas
-PLACES = {"$modern": suite.modern_meta(), "$info": {line_checker.META + "serverInfo": INFO}}
+PLACES = {"$modern": suite.modern_meta(), "$info": {line_checker.META + "serverInfo": suite.INFO}}
 
 
 def handshake(revision: str) -> list[tuple[str, str]]:
     """Return the lines of a handshake in which both sides offer everything."""
-    params = {"protocolVersion": revision, "capabilities": suite.OFFERS, "clientInfo": INFO}
-    result = {"protocolVersion": revision, "capabilities": EVERYTHING, "serverInfo": INFO}
+    params = {"protocolVersion": revision, "capabilities": suite.OFFERS, "clientInfo": suite.INFO}
+    result = {"protocolVersion": revision, "capabilities": EVERYTHING, "serverInfo": suite.INFO}
     return [(mark, json.dumps({"jsonrpc": "2.0", **message})) for mark, message in (
         (">", {"id": 0, "method": "initialize", "params": params}),
         ("<", {"id": 0, "result": result}), (">", {"method": "notifications/initialized"}))]
@@ -135,7 +133,7 @@ class TestTranscripts(unittest.TestCase):
         """Play a transcript as the suite does, and check its lines."""
         self.checkers = {}
         self.suite_play(transcript, revision)
-        if NOT_MCP not in transcript.words and transcript.title not in WAIVED:
+        if "plain" not in transcript.words and transcript.title not in WAIVED:  # plain JSON-RPC
             for checker in self.checkers.values():
                 self.judged += checker.judged
                 self.faults += [f"{transcript.title} ({revision}): {fault}"

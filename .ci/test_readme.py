@@ -258,9 +258,9 @@ class TestCommandsAndListings(unittest.TestCase):
                 heard.append(f"{words} >" if way == ">" else f"< {words}")
 
         # Without protocol_version, a client opens a modern connection with server/discover.
-        version = None if revision not in LEGACY else revision
-        client = self.client("library.py", protocol_version=version,
-                             on_elicit=lambda params: {"action": "accept"})
+        client = self.client(
+            "library.py", protocol_version=revision if revision in LEGACY else None,
+            on_elicit=lambda params: {"action": "accept"})
         client.trace = trace
         with client:
             client.call_tool("lend", {"title": "Emma"})

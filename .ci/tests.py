@@ -30,8 +30,9 @@ from typing import Any, Iterator
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FILES = ("test_mcp_ref.py", "examples/**/test_*.py", ".ci/test_*.py")
-ORDER = ("test_budget.py", "test_hosts.py", "test_cli.py", "any other", "test_steps.py",
-         "test_http.py", "test_mcp_ref.py", "test_judge.py", "test_embed.py")  # by their time
+PLACES = {name: place for place, name in enumerate((  # by the time that they take
+    "test_budget.py", "test_hosts.py", "test_cli.py", "any other", "test_steps.py", "test_http.py",
+    "test_mcp_ref.py", "test_judge.py", "test_embed.py"))}
 PYTHONS = (*[f"python3.{minor}" for minor in range(9, 16)],
            "python3.13t", "python3.14t", "python3.15t", "pypy3")  # t: free-threaded
 PROCESSES = 4
@@ -42,13 +43,9 @@ COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
 def find_files() -> list[str]:
     """Return all files of tests: three that take long, so that they do not end late, and then the
     others, the shortest ones first, so that there is soon something to see."""
-    def place(path: str) -> int:
-        name = os.path.basename(path)
-        return ORDER.index(name if name in ORDER else "any other")
-
     found = [os.path.normpath(path) for files in FILES
              for path in sorted(glob.glob(os.path.join(ROOT, files), recursive=True))]
-    found.sort(key=place)
+    found.sort(key=lambda path: PLACES.get(os.path.basename(path), PLACES["any other"]))
     return [*found[-3:], *found[:-3]]
 
 

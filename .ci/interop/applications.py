@@ -98,11 +98,9 @@ def talk(command: list[str], argument: str, version: str, folder: Path) -> Itera
 def judge(name: str, command: list[str], version: str, folder: Path) -> Iterator[Any]:
     for file in (ROOT / "mcp_ref.py", EMBED / "mcp_app.py"):
         shutil.copy(file, folder)
-    if name == "Qt":
-        code = [PLUGIN, QT, recipe("Qt"), "sys.exit(application.exec_())"]
-    else:
-        code = [PLUGIN, GDB, recipe("gdb")]
-    (folder / "plugin.py").write_text("\n".join(code), encoding="utf-8")
+    code = {"gdb": [PLUGIN, GDB, recipe("gdb")],
+            "Qt": [PLUGIN, QT, recipe("Qt"), "sys.exit(application.exec_())"]}
+    (folder / "plugin.py").write_text("\n".join(code[name]), encoding="utf-8")
     yield from talk(command, "6 * 7" if name == "gdb" else "42", version, folder)
     if name == "gdb":  # a gdb that is the server itself
         script = folder / "gdb_server.py"
