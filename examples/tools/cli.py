@@ -21,19 +21,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime
 import io
 import json
 import os
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
 # At the end, so that PYTHONPATH can name another version of the module.
 sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
 
-from mcp_ref import REVISIONS, Client, RpcError, __version__, decode  # noqa: E402
+from mcp_ref import REVISIONS, Client, RpcError, __version__  # noqa: E402
 import hosts  # noqa: E402
 from common import accept_all_text, cut, escape  # noqa: E402
 
@@ -60,7 +59,7 @@ def main(argv: list[str]) -> int:
     try:
         client = Client(options.server, on_elicit=ask_on_terminal,
                         timeout=options.timeout, protocol_version=options.revision)
-        client.trace = Trace() if options.trace else None
+        client.trace = show_line if options.trace else None
         with client:
             if options.command == "inspect":
                 return inspect_server(client, options.json)
@@ -121,35 +120,11 @@ def complain(message: str, end: str = "\n") -> None:
             print(entry(message) + end, end="", file=sys.stderr, flush=True)
 
 
-class Trace:
-    """Shows each line of the wire on stderr: seconds since the start, direction, the
-    latency of a response, and the line. `>` marks lines that this process writes."""
-
-    def __init__(self) -> None:
-        self._began = time.perf_counter()  # monotonic() has steps of 16 ms on Windows
-        self._lock = threading.Lock()
-        self._sent: dict[tuple[str, Any], float] = {}  # (direction, id) of a request
-
-    def __call__(self, arrow: str, line: bytes) -> None:
-        now = time.perf_counter() - self._began
-        latency = ""
-        with contextlib.suppress(RpcError):  # the line is not a message
-            latency = self._latency(arrow, decode(line), now)
-        # A line may end with CRLF.
-        shown = line.removesuffix(b"\r").decode("utf-8", "backslashreplace")
-        complain(f"{now:8.3f} {arrow} {latency:>10} {shown}")
-
-    def _latency(self, arrow: str, message: Any, now: float) -> str:
-        """Return the latency of a response as text; "" for other messages."""
-        if not isinstance(message, dict) or type(message.get("id")) not in (int, str):
-            return ""  # a batch, or a notification
-        with self._lock:
-            if "method" in message:
-                self._sent[arrow, message["id"]] = now
-                return ""
-            other = "<" if arrow == ">" else ">"
-            sent = self._sent.pop((other, message["id"]), None)
-        return "" if sent is None else f"{1000 * (now - sent):.1f} ms"
+def show_line(arrow: str, line: bytes) -> None:
+    """Show a line of the wire, and the time. `>` marks lines that this process writes."""
+    now = datetime.datetime.now().time().isoformat("milliseconds")
+    text = line.removesuffix(b"\r").decode("utf-8", "backslashreplace")  # it may end with CRLF
+    complain(f"{now} {arrow} {text}")
 
 
 # --- inspect --------------------------------------------------------------------------

@@ -92,22 +92,21 @@ DEFAULTS: Dict[str, Any] = {  # the name of a tool: the hint and the default
 server = Server("every-hint", "1.0")
 
 
-def add_tool(name: str, hint: Any, default: Any = ...) -> None:
+def add_tool(name: str, hint: Any, *default: Any) -> None:
     """Register a tool with one parameter, whose name is value."""
     def tool(value: Any) -> str:
         return f"{name}: {value!r}"
 
     tool.__annotations__ = {"value": hint, "return": str}
     tool.__doc__ = f"Return a parameter of the kind {name}."
-    if default is not ...:
-        tool.__defaults__ = (default,)
+    tool.__defaults__ = default
     server.tool(name=name)(tool)
 
 
 for tool_name, its_hint in HINTS.items():
     add_tool(tool_name, its_hint)
-for tool_name, (its_hint, its_default) in DEFAULTS.items():
-    add_tool(tool_name, its_hint, its_default)
+for tool_name, hint_and_default in DEFAULTS.items():
+    add_tool(tool_name, *hint_and_default)
 
 
 @server.tool

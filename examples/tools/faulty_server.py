@@ -1,615 +1,487 @@
-"""A small MCP server that can break one rule: `faulty_server.py [--fault NAME]`.
+"""A server of mcp_ref that breaks one rule, for test_judge.py.
 
-test_judge.py judges it with each of its faults. Without a fault it keeps all rules. It
-speaks 2025-03-26, 2025-11-25 and 2026-07-28, and its tools are `add` and some special
-tools of the judge. `faulty_server.py --list` prints the names of all faults.
+Its tools are `add` and some special tools of the judge. FAULTS says which rule of the
+judge has to find a fault. FaultyServer changes what arrives at the server and what
+leaves it.
 """
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import queue
+import re
 import sys
 import threading
 import time
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-FAULTS = {  # name -> what the server does wrong
-    "zero-id": "the id 0 is never answered", "empty-id": 'the id "" is never answered',
-    "digits-id": "an id of digits comes back as a number",
-    "string-id": "each id comes back as a string",
-    "null-id": "a request with the id null is served",
-    "true-id": "a request with the id true is served",
-    "true-cancels": "a cancellation of true cancels the request 1",
-    "number-ends": "a line with a number ends the server",
-    "bytes-end": "a line that is not UTF-8 ends the server",
-    "depth-ends": "deep JSON ends the server", "nan-read": "NaN is read as a number",
-    "nan-written": "NaN is written", "bom": "the output begins with a byte order mark",
-    "answers-notification": "an unknown notification is answered",
-    "silent-end": "nothing that arrives right before the end of stdin is answered",
-    "stays": "the process does not end when its stdin ends",
-    "print": "a tool prints to stdout",
-    "child": "a child process of a tool writes to stdout",
-    "banner": "it prints a banner",
-    "late-batch": "batches are served in every revision",
-    "no-version": "the result of initialize lacks protocolVersion",
-    "undeclared-log": "it sends log messages, but does not declare logging",
-    "undeclared-change": "it reports changes of a list without declaring listChanged",
-    "undeclared-tools": "it lists tools, but does not declare tools",
-    "null-request": "its own request has the id null",
-    "unasked-request": "it asks a client that offers nothing for roots",
-    "progress-back": "progress goes back",
-    "progress-late": "progress comes after the response",
-    "no-listen": "subscriptions/listen is missing", "no-ttl": "lists lack ttlMs",
-    "remembers": "it remembers the capabilities of an earlier modern request",
-    "no-ping": "ping is never answered", "unknown-ping": "it has no ping", "hang": "it hangs when it gets a ping",
-    "twice": "each response comes twice", "loses": "some requests are not answered",
-    "exits": "it ends when it gets a ping",
-    "flood": "it writes without end when it gets a ping",
-    "wrong-code": "an unknown method gets the error -32600",
-    "no-content": "a call has no content",
-    "bad-output": "structured content does not fit the output schema",
-    "null-arguments": "a call with null as its arguments ends it",
-    "lost-calls": "calls that wait at the end of stdin get no result",
-    "refuses-page": "the second page of a list is refused",
-    "endless-pages": "each page of a list names the same next one",
-    "picky-initialize": "initialize is refused if the client has a title",
-    "refuses-revision": "initialize gets an error if it names an unknown revision",
-    "cut-character": "a character whose bytes arrive apart is lost",
-    "chunks": "each piece that arrives is taken for a line",
-    "short-lines": "a line is cut after 64 KiB",
-    "trace": "an error message holds a stack trace",
-    "modern-initialize": "initialize is served with the _meta of a modern request",
-    "no-handshake": "requests are served before initialize",
-    "early-requests": "requests are served before notifications/initialized",
-    "pure-lax": "it has no legacy sessions, and serves a request without _meta",
-    "forgets-session": "a modern request ends the legacy session",
-    "early-elicitation": "it asks the user in a revision without elicitation",
-    "changed-state": "a requestState is not checked",
-    "needless-state": "a requestState is not checked, and has no effect",
-    "foreign-state": "a requestState is not bound to the arguments of its call",
-    "int-schema": "an inputSchema has the type int",
-    "blank-name": "the name of a tool has a blank",
-    "twin-name": "two tools have the same name",
-    "stray-progress": "progress is reported without a token",
-    "token-back": "progress of a call goes back",
-    "old-result-type": "a legacy result has a resultType",
-    "early-structure": "there is structured content before 2025-06-18",
-    "fourth-call": "it hangs from the fourth call on",
-    "error-null": 'each response with a result has "error": null, too',
-    "no-jsonrpc": "responses lack jsonrpc",
-    "leaky-shout": "what the tool shout prints reaches stdout",
-    "dead": "it ends at once", "mute": "it never writes", "deaf": "it never reads",
-    "closed": "it closes its stdout", "endless": "it writes messages without end",
-    "endless-line": "it writes one line without end"}
-FAULT = sys.argv[2] if sys.argv[1:2] == ["--fault"] else ""
+from mcp_ref import INITIALIZING, META_CAPABILITIES, NEW, Context, Server
+
 MODERN = "2026-07-28"
-META = "io.modelcontextprotocol/"
-REVISIONS = ["2025-03-26", "2025-11-25", MODERN]
-NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"},
-                                            "b": {"type": "integer"}},
-           "required": ["a", "b"]}
-TEXT = {"type": "object", "properties": {"text": {"type": "string"}},
-        "required": ["text"]}
-NAME = {"type": "object", "properties": {"name": {"type": "string"}},
-        "required": ["name"]}
-WORD = {"type": "object", "properties": {"key": {"type": "string"}},
-        "required": ["key"]}
-TOOLS: list[Any] = [
-    {"name": "add", "description": "Add two integers.", "inputSchema": NUMBERS,
-     "outputSchema": {"type": "object", "properties": {"sum": {"type": "integer"}},
-                      "required": ["sum"]}},
-    {"name": "count", "description":
-     "Report progress 1, 2 and so on up to `to`, with the messages "
-     '"step 1", "step 2" ...',
-     "inputSchema": {"type": "object", "properties": {"to": {"type": "integer"}}}},
-    {"name": "echo", "description": "Return the text.", "inputSchema": TEXT},
-    {"name": "shout", "inputSchema": TEXT, "description":
-     "Print the text to stdout, here and in a child process. Return the text."},
-    {"name": "ask", "inputSchema": TEXT, "description":
-     'Ask the user for a name, with this message. Return "accept Ada", or "decline".'},
-    {"name": "roots", "description":
-     "Return the URIs of the client's roots, separated by spaces.",
-     "inputSchema": {"type": "object", "properties": {}}},
-    {"name": "hold", "inputSchema": WORD,
-     "description": 'Report progress 1 and wait for '
-     'release(key), then return "released".\n\nWhen the call is cancelled, report '
-     'progress 2 and log "late". The client must not receive\neither of them. The key '
-     "is a letter from a to h."},
-    {"name": "release", "inputSchema": WORD,
-     "description": "Let one call of hold(key) return: one "
-     "that is waiting, or the next one that begins."}]
-NOT_LEGACY = ("roots",)  # tools that a legacy session does not have
-SECRET = os.urandom(16)
-GATES = {key: threading.Semaphore(0) for key in "abcdefgh"}
-CANCELLED: set[str] = set()
-LOCK = threading.Lock()
 
 
-class Wrong(Exception):
-    """An error response."""
-
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
-        super().__init__(message)
-        self.error = {"code": code, "message": message,
-                      **({"data": data} if data else {})}
-
-
-def write(message: Any) -> None:
-    if isinstance(message, dict):
-        message = {"jsonrpc": "2.0", **message}
-        if FAULT == "error-null" and "result" in message:
-            message["error"] = None
-        if FAULT == "no-jsonrpc":
-            del message["jsonrpc"]
-    with LOCK:
-        sys.stdout.write(json.dumps(message) + "\n")
-        sys.stdout.flush()
+class Fault(NamedTuple):
+    """The rule that finds what the server does wrong."""
+    rule: str  # a part of its title, or a slug
+    outcome: str = "FAIL"
+    revision: str = "2025-11-25"  # in which it shows
+    played: str = ""  # rules that have to be played so that it shows, if it is not `rule`
 
 
-class Session:
-    """One connection."""
+FAULTS = {
+    "zero-id": Fault("base.response.same-id"),
+    "empty-id": Fault("base.response.same-id"),
+    "digits-id": Fault("base.response.same-id"),
+    "string-id": Fault("base.response.same-id"),
+    "null-id": Fault("base.id.not-null"),
+    "true-id": Fault("base.id.not-null"),
+    "true-cancels": Fault("cancel.race-tolerated"),
+    "number-ends": Fault("base.error.invalid-request"),
+    "bytes-end": Fault("a line that is not UTF-8", "note"),
+    "depth-ends": Fault("nested very deeply", "note"),
+    "nan-read": Fault("A line with NaN", "note"),
+    "nan-written": Fault("stdio.stdout-only-messages"),
+    "bom": Fault("base.encoding.utf8"),
+    # a character whose bytes arrive apart is lost
+    "cut-character": Fault("whose bytes arrive apart"),
+    "chunks": Fault("arrive in one piece"),  # what one read() finds is taken for a line
+    "short-lines": Fault("A line of 100 kB"),
+    "answers-notification": Fault("base.notification.no-response"),
+    # what arrives right before the end of stdin is not answered
+    "silent-end": Fault("before the end of stdin is answered", "note"),
+    # calls that wait at the end of stdin get no result
+    "lost-calls": Fault("Calls that arrive before the end of stdin", "note"),
+    # the process does not end when its stdin ends
+    "stays": Fault("The process of a legacy server ends", "note"),
+    "banner": Fault("stdio.stdout-only-messages"),
+    "print": Fault("stdio.stdout-only-messages"),
+    "leaky-shout": Fault("stdio.stdout-only-messages", played="stdout"),
+    # batches are served in every revision
+    "late-batch": Fault("batch.not-sent", played="batch."),
+    "no-version": Fault("life.server-answers-initialize"),
+    # initialize is refused if the client has a title
+    "picky-initialize": Fault("whatever else a client says"),
+    # initialize gets an error for any other revision
+    "refuses-revision": Fault("life.version.server-other"),
+    # tools/list is served before initialize
+    "no-handshake": Fault("Before the session is open", "note"),
+    # tools/list is served before notifications/initialized
+    "early-requests": Fault("Before notifications/initialized, only", "note"),
+    # initialize is served with the _meta of a modern request
+    "modern-initialize": Fault("A request initialize with", "note", MODERN),
+    # there are no legacy sessions, and tools/list needs no _meta
+    "pure-lax": Fault("A server without legacy sessions", revision=MODERN),
+    # a modern request ends the legacy session
+    "forgets-session": Fault("life.operate.version-must"),
+    # it asks the user in a revision without elicitation
+    "early-elicitation": Fault("life.operate.version-should", "WARN", "2025-03-26"),
+    # it remembers the capabilities of an earlier modern request
+    "remembers": Fault("state.no-prior-context", revision=MODERN),
+    "undeclared-log": Fault("log.capability"),
+    # it reports a change, but does not declare listChanged
+    "undeclared-change": Fault("life.operate.capabilities-must"),
+    "undeclared-tools": Fault("tools.capability"),
+    "null-request": Fault("base.request.id-present"),
+    # it asks a client that offers nothing for roots
+    "unasked-request": Fault("life.operate.capabilities-must"),
+    "no-ping": Fault("ping.answered"),
+    "unknown-ping": Fault("ping.answered"),
+    "hang": Fault("ping.answered"),
+    "exits": Fault("ping.answered"),
+    "flood": Fault("ping.answered"),
+    "no-listen": Fault("subs.ack-sent", revision=MODERN),
+    "twice": Fault("base.msg.jsonrpc-conformant"),
+    "loses": Fault("base.msg.jsonrpc-conformant"),
+    "wrong-code": Fault("base.error.method-not-found"),
+    "trace": Fault("base.error.message-short", "WARN"),
+    "error-null": Fault("base.response.result-xor-error"),
+    "no-jsonrpc": Fault("stdio.stdout-only-messages"),
+    "no-ttl": Fault("cache.hints-present", revision=MODERN),
+    "refuses-page": Fault("page.operations"),
+    "endless-pages": Fault("note.page.ends", "note"),
+    "int-schema": Fault("jsonschema.schemas-valid"),
+    "blank-name": Fault("tools.name.charset", "WARN"),
+    "twin-name": Fault("tools.name.unique", "WARN"),
+    "no-content": Fault("tools.result.content-present"),
+    "bad-output": Fault("tools.output.conforms"),
+    "early-structure": Fault("note.result.early-structure", "note", "2025-03-26"),
+    "old-result-type": Fault("note.result.modern-members", "note"),
+    "null-arguments": Fault("tools.call.arguments-optional"),
+    "fourth-call": Fault("Calls of a tool that arrive together"),
+    "progress-back": Fault("progress.increasing", played="progress."),
+    "progress-late": Fault("progress.active-token-only", played="progress."),
+    "stray-progress": Fault("progress.active-token-only", played="progress."),
+    # a requestState is not checked
+    "changed-state": Fault("A requestState that matters", revision=MODERN),
+    # a requestState has no effect
+    "needless-state": Fault("requestState", "note", MODERN),
+    # a requestState is not bound to the arguments of its call
+    "foreign-state": Fault("mrtr.state.replay-binding", "WARN", MODERN)}
+# Three more names are used by single tests: "crlf", "picky" and "unflushed".
+HOPELESS = ("dead", "deaf", "mute", "closed", "endless", "endless-line")  # no session opens
 
-    def __init__(self) -> None:
-        self.revision = ""  # of the legacy session, once it is open
-        self.initialized = False
-        self.offered: Any = {}  # the capabilities of the client of the session
-        self.remembered: Any = {}
+server = Server("faulty", "1")
+gates = {key: threading.Semaphore(0) for key in "abcdefgh"}
+
+
+@server.tool
+def add(a: int, b: int) -> int:
+    """Return the sum of two integers as text."""
+    return a + b
+
+
+@server.tool
+def echo(text: str) -> str:
+    """Return the text."""
+    return text
+
+
+@server.tool
+def shout(text: str) -> str:
+    """Print the text to stdout, here and in a child process. Return the text."""
+    return text  # the module would send what a tool prints to stderr
+
+
+@server.tool
+def count(to: int, context: Context) -> str:
+    """Report progress 1, 2 and so on up to `to`, with the messages "step 1", "step 2" ..."""
+    for number in range(1, to + 1):
+        context.progress(number, to, f"step {number}")
+    return f"counted to {to}"
+
+
+@server.tool
+def hold(key: str, context: Context) -> str:
+    """Report progress 1 and wait for release(key), then return "released".
+
+    When the call is cancelled, report progress 2 and log "late". The client must not receive
+    either of them. The key is a letter from a to h.
+    """
+    context.progress(1)
+    while not context.cancelled:
+        if gates[key].acquire(timeout=0.01):
+            return "released"
+    return "cancelled"
+
+
+@server.tool
+def release(key: str) -> str:
+    """Let one call of hold(key) return: one that is waiting, or the next one that begins."""
+    gates[key].release()
+    return "ok"
+
+
+@server.tool
+def ask(text: str, context: Context) -> str:
+    """Ask the user for a name, with this message. Return "accept Ada", or "decline"."""
+    got = context.elicit(text, {"type": "object", "required": ["name"],
+                                "properties": {"name": {"type": "string"}}})
+    return " ".join([got["action"], *got.get("content", {}).values()])
+
+
+@server.tool
+def roots(context: Context) -> str:
+    """Return the URIs of the client's roots, separated by spaces."""
+    return " ".join(root["uri"] for root in context.list_roots())
+
+
+class FaultyServer:
+    """Serves stdin and stdout, and breaks a rule of FAULTS."""
+
+    def __init__(self, fault: str = "") -> None:
+        self.fault = fault
+        self.lock = threading.Lock()  # held while something is written
+        self.seen: dict[Any, Any] = {}  # what a fault remembers
+        self.unflushed = b""
         self.requests = 0
         self.calls = 0
-        self.questions: dict[str, Any] = {}  # id of an own request -> id of its call
-        self.threads: list[threading.Thread] = []
+        self.session = server.connect(
+            self.leave, lambda job: threading.Thread(target=job).start())
 
-    def line(self, data: bytes) -> None:
-        """Serve one line."""
-        try:
-            text = data.decode(errors="replace" if FAULT == "nan-read" else "strict")
-            message = json.loads(text, parse_constant=None if FAULT == "nan-read"
-                                 else self.refuse)
-        except RecursionError:
-            if FAULT == "depth-ends":
-                raise
-            return self.error(None, -32700, "Too deep")
-        except ValueError as error:
-            if FAULT == "bytes-end" and isinstance(error, UnicodeDecodeError):
-                raise
-            return self.error(None, -32700, "Not JSON")
-        if isinstance(message, list) and (self.revision == "2025-03-26" or
-                                          FAULT == "late-batch"):
-            return self.batch(message)
-        if isinstance(message, (int, float)) and FAULT == "number-ends":
-            print("a number\nends the server", file=sys.stderr)
+    def run(self) -> None:
+        self.begin()
+        for line in self.lines():
+            self.receive(line)
+        if self.fault in ("silent-end", "lost-calls"):
+            os._exit(0)
+        if self.fault == "unflushed":
+            self.fault = ""
+            self.write(self.unflushed)
+        self.session.close()
+        if self.fault == "stays":
+            time.sleep(99)
+
+    def write(self, data: bytes) -> None:
+        if self.fault == "crlf":
+            data = data.replace(b"\n", b"\r\n")
+        if self.fault == "unflushed":
+            self.unflushed += data
+            return
+        with self.lock:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+
+    def send(self, **message: Any) -> None:
+        self.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    def later(self, message: Any) -> None:
+        threading.Timer(0.05, self.send, kwargs=message).start()
+
+    def begin(self) -> None:
+        """Do what a fault does at the start."""
+        if self.fault == "banner":
+            self.write(b"Welcome!\n")
+        elif self.fault == "bom":
+            self.write(b"\xef\xbb\xbf")
+        elif self.fault == "dead":
+            sys.exit(3)
+        elif self.fault == "closed":
+            os.close(1)
+        while self.fault == "endless":
+            self.send(method="notifications/message")
+        while self.fault == "endless-line":
+            self.write(b"x" * 65536)
+        if self.fault in ("closed", "deaf"):
+            time.sleep(99)
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of stdin, or what a fault takes for one."""
+        rest = b""
+        for piece in iter(lambda: os.read(0, 1 << 20), b""):
+            if self.fault == "cut-character":
+                piece = piece.decode(errors="replace").encode()
+            if self.fault == "chunks":
+                piece = piece.replace(b"\n", b" ") + b"\n"
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                if self.fault == "short-lines":
+                    yield from (line[at:at + 65536] for at in range(0, len(line), 65536))
+                else:
+                    yield line
+
+    def receive(self, line: bytes) -> None:
+        if self.fault == "number-ends" and line.isdigit():
+            print("a number\nends the server", file=sys.stderr, flush=True)
+            os._exit(1)
+        if self.fault == "bytes-end":
+            line.decode()
+        if self.fault == "depth-ends" and line.startswith(b"[[["):
             sys.exit(1)
-        answer = self.message(message)
-        if answer and FAULT == "lost-calls" and "tools/call" in str(message):
-            thread = threading.Timer(0.1, write, (answer,))
-            thread.daemon = True
-            thread.start()
-        elif answer:
-            write(answer)
-            if FAULT == "twice":
-                write(answer)
-
-    @staticmethod
-    def refuse(name: str) -> Any:
-        raise ValueError(name)
-
-    def error(self, rid: Any, code: int, text: str) -> None:
-        early = self.revision and self.revision < "2025-11-25"
-        name = {"id": rid} if rid is not None or early else {}
-        write({**name, "error": {"code": code, "message": text}})
-
-    def batch(self, members: list[Any]) -> None:
-        if not members:
-            return self.error(None, -32600, "An empty batch")
-        answers = [answer for answer in map(self.message, members) if answer]
-        if answers:
-            write([{"jsonrpc": "2.0", **one} for one in answers])
-
-    def message(self, message: Any) -> Any:
-        """Serve one message. Return its response, or None."""
+        if self.fault == "nan-read":
+            line = line.replace(b"NaN", b"1")
+        # A parser may refuse a byte order mark, and accept deep objects and long numbers.
+        if self.fault == "picky":
+            line = re.sub(rb"\A\xef\xbb\xbf.*", b"no JSON", line)
+            line = re.sub(rb'\A(\d{21,}|({"a":){9}.*)\Z', b"1", line)
+        if self.fault == "late-batch" and line.startswith(b"[{"):
+            return self.write(b'[{"jsonrpc":"2.0","id":1,"result":{}}]\n')
+        message = parsed(line)
         if not isinstance(message, dict):
-            return self.invalid(None)
+            self.session.receive(line)
+        elif self.arrives(message):
+            self.session.receive(json.dumps(message).encode())
+
+    def leave(self, line: bytes) -> None:
+        """Write a line of the server, after a fault has changed it."""
+        message = parsed(line)
+        if not isinstance(message, dict):
+            self.write(line + b"\n")
+        elif self.leaves(message):
+            self.write(json.dumps(message).encode() + b"\n")
+
+    # Messages of the client. Each method changes one, and tells whether the server gets
+    # it. If not, it is answered already, or gets no response.
+
+    def arrives(self, message: Any) -> bool:
+        rid = message.get("id", "")
+        method = message.get("method")
+        params = members(message, "params")
+        if self.fault == "null-id" and rid is None or (
+                self.fault == "true-id" and rid is True):
+            return self.answer(message, {})
+        if "id" in message and method:
+            self.requests += 1
+            if self.fault == "loses" and self.requests % 7 == 0:
+                return False
+        if self.fault == "true-cancels" and params.get("requestId") is True:
+            params["requestId"] = 1
+        if self.fault == "answers-notification" and method == "notifications/judge":
+            self.send(id=0, result={})
+        if self.fault == "forgets-session" and "_meta" in params:
+            self.session.state = NEW
+        if self.fault == "remembers":
+            meta = members(params, "_meta")
+            self.seen.update(meta.get(META_CAPABILITIES, {}))
+            meta[META_CAPABILITIES] = self.seen
+        if self.fault == "no-listen" and method == "subscriptions/listen":
+            return self.refuse(message, -32601)
+        act = {"ping": self.ping, "initialize": self.initialize,
+               "tools/list": self.list_tools, "tools/call": self.call}.get(str(method))
+        return act is None or act(message, params)
+
+    def answer(self, message: Any, result: Any) -> bool:
+        self.send(id=message["id"], result=result)
+        return False
+
+    def refuse(self, message: Any, code: int) -> bool:
+        self.send(id=message["id"], error={"code": code, "message": "No"})
+        return False
+
+    def ping(self, message: Any, params: Any) -> bool:
+        if self.fault == "hang":
+            time.sleep(99)
+        if self.fault == "exits":
+            os._exit(5)
+        while self.fault == "flood":
+            self.send(method="x")
+        if self.fault == "unknown-ping":
+            return self.refuse(message, -32601)
+        if self.fault == "undeclared-log":
+            self.send(method="notifications/message",
+                      params={"level": "info", "data": "ping"})
+        elif self.fault == "undeclared-change":
+            self.send(method="notifications/tools/list_changed")
+        elif self.fault == "null-request":
+            self.send(id=None, method="ping")
+        elif self.fault == "unasked-request":
+            self.send(id=f"r{self.requests}", method="roots/list")
+        return self.fault != "no-ping"
+
+    def initialize(self, message: Any, params: Any) -> bool:
+        if self.fault == "pure-lax":
+            return self.refuse(message, -32601)
+        titled = self.fault == "picky-initialize" and "title" in params["clientInfo"]
+        other = params["protocolVersion"] != "2025-11-25"
+        if titled or self.fault == "refuses-revision" and other:
+            return self.refuse(message, -32602)
+        if self.fault == "modern-initialize":
+            params.pop("_meta", None)
+        return True
+
+    def list_tools(self, message: Any, params: Any) -> bool:
+        state = {"no-handshake": NEW, "early-requests": INITIALIZING, "pure-lax": NEW}
+        if self.session.state == state.get(self.fault) and "_meta" not in params:
+            return self.answer(message, {"tools": []})
+        if self.fault == "endless-pages":
+            params.pop("cursor", None)
+        return True
+
+    def call(self, message: Any, params: Any) -> bool:
+        self.calls += 1
+        if self.fault == "fourth-call" and self.calls > 3:
+            time.sleep(99)
+        if self.fault == "null-arguments" and params.get("arguments", "") is None:
+            os._exit(1)
+        if (self.fault, params["name"]) in (("print", "add"), ("leaky-shout", "shout")):
+            self.write(b"hello\n")
+        if self.fault == "early-elicitation" and params["name"] == "ask":
+            self.send(id="q", method="elicitation/create", params={})
+            return False
+        if self.fault in ("changed-state", "foreign-state") and (
+                "requestState" not in params):
+            params.pop("inputResponses", None)  # so that the result depends on the state
+        if self.fault == "changed-state" and "requestState" in params or (
+                self.fault == "needless-state" and "inputResponses" in params):
+            params["requestState"] = self.seen["state"]
+        if self.fault == "foreign-state":
+            call = self.seen.get(params.get("requestState"), params.get("arguments"))
+            self.seen["call"] = params["arguments"] = call
+        return True
+
+    # Messages of the server. Each method changes one, and leaves() tells whether the
+    # client gets it.
+
+    def leaves(self, message: Any) -> bool:
         rid = message.get("id")
-        valid = type(rid) in (str, int) or FAULT == "null-id" and rid is None or (
-            FAULT == "true-id" and rid is True)
-        if message.get("jsonrpc") != "2.0" or "id" in message and not valid:
-            return self.invalid(rid if type(rid) in (str, int) else None)
-        if "result" in message or "error" in message:
-            return self.response(message)
-        if not isinstance(message.get("method"), str):
-            return self.invalid(rid)
-        if not isinstance(message.get("params", {}), dict):
-            return {"id": rid, "error": {"code": -32602, "message": "Bad params"}}
-        if "id" not in message:
-            return self.notification(message)
-        return self.request(message, rid)
+        error = members(message, "error")
+        if (self.fault, rid) in (("zero-id", 0), ("empty-id", "")):
+            return False
+        if self.fault == "digits-id" and str(rid).isdigit():
+            message["id"] = int(rid)
+        if self.fault == "string-id" and "method" not in message:
+            message["id"] = str(rid)
+        if self.fault == "wrong-code" and error.get("code") == -32601:
+            error["code"] = -32600
+        if self.fault == "trace" and error:
+            error["message"] = 'Traceback (most recent call last):\n  File "server.py"'
+        if self.fault == "no-jsonrpc":
+            del message["jsonrpc"]
+        if "progress" in members(message, "params"):
+            if self.fault == "progress-back":
+                message["params"]["progress"] *= -1
+            if self.fault == "progress-late":
+                self.later(message)
+                return False
+        if "result" in message:
+            return self.result(message, message["result"])
+        return self.fault != "mute"
 
-    def invalid(self, rid: Any) -> Any:
-        early = self.revision and self.revision < "2025-11-25"
-        name = {"id": rid} if rid is not None or early else {}
-        return {**name, "error": {"code": -32600, "message": "Not a request"}}
-
-    def response(self, message: Any) -> Any:
-        """Finish the call that asked for a response."""
-        call = self.questions.pop(str(message.get("id")), None)
-        if call is None or "result" not in message:
-            return None
-        return {"id": call, "result": text(spoken(message["result"]))}
-
-    def notification(self, message: Any) -> Any:
-        if message["method"] == "notifications/cancelled":
-            rid = message.get("params", {}).get("requestId")
-            if FAULT == "true-cancels" and rid is True:
-                rid = 1
-            CANCELLED.add(json.dumps(rid))
-        elif message["method"] == "notifications/initialized":
-            self.initialized = True
-        elif FAULT == "answers-notification" and "judge" in message["method"]:
-            return {"id": 0, "result": {}}
-        return None
-
-    def request(self, message: Any, rid: Any) -> Any:
-        if (FAULT, rid) in (("zero-id", 0), ("empty-id", "")) and rid is not False:
-            return None
-        self.requests += 1
-        if FAULT == "loses" and self.requests % 7 == 0:
-            return None
-        try:
-            result = self.result(message, message["method"], message.get("params", {}),
-                                 rid)
-        except Wrong as wrong:
-            return {"id": self.echoed(rid), "error": wrong.error}
-        return None if result is None else {"id": self.echoed(rid), "result": result}
-
-    @staticmethod
-    def echoed(rid: Any) -> Any:
-        if FAULT == "digits-id" and isinstance(rid, str) and rid.isdigit():
-            return int(rid)
-        return str(rid) if FAULT == "string-id" else rid
-
-    def result(self, message: Any, method: str, params: Any, rid: Any) -> Any:
-        meta = params.get("_meta", {})
-        modern = META + "protocolVersion" in meta or method == "server/discover"
-        if FAULT == "pure-lax" and not modern and method == "tools/list":
-            return {"tools": TOOLS}
-        if modern and not (FAULT == "modern-initialize" and method == "initialize"):
-            if FAULT == "forgets-session":
-                self.revision = ""
-            return self.modern(method, params, meta, rid)
-        result = self.legacy(method, params, rid)
-        if result is not None and FAULT == "old-result-type":
+    def result(self, message: Any, result: Any) -> bool:
+        if self.fault == "error-null":
+            message["error"] = None
+        if self.fault == "no-version":
+            result.pop("protocolVersion", None)
+        if self.fault == "old-result-type":
             result["resultType"] = "complete"
-        return result
+        declared = members(result, "capabilities")
+        if self.fault.startswith("undeclared-"):
+            declared.pop({"undeclared-log": "logging"}.get(self.fault, "tools"), None)
+        if self.fault == "undeclared-change" and declared:
+            declared["tools"] = {}
+        if "tools" in result:
+            self.change_tools(result, result["tools"])
+        if "content" in result:
+            self.change_content(result)
+        if "requestState" in result:
+            self.seen["state"] = result["requestState"]
+            self.seen[result["requestState"]] = self.seen.get("call")
+        late = self.fault == "lost-calls" and "content" in result
+        if late or self.fault == "silent-end":
+            self.later(message)
+            return False
+        if self.fault == "twice":
+            self.send(**message)
+        return self.fault != "mute"
 
-    def legacy(self, method: str, params: Any, rid: Any) -> Any:
-        """Serve a request of a legacy session."""
-        if method == "initialize" and FAULT != "pure-lax":
-            return self.initialize(params)
-        if method == "ping" and FAULT != "unknown-ping":
-            return self.ping()
-        if method in ("tools/list", "tools/call"):
-            self.check_time()
-            if method == "tools/list":
-                return self.page(params, [tool for tool in self.tools()
-                                          if tool["name"] not in NOT_LEGACY])
-            return self.call(params, rid, {})
-        raise Wrong(-32600 if FAULT == "wrong-code" else -32601, failure())
-
-    def check_time(self) -> None:
-        ready = self.revision and (self.initialized or FAULT == "early-requests")
-        if not ready and FAULT != "no-handshake":
-            raise Wrong(-32600, "The session is not open")
-
-    def tools(self) -> list[Any]:
-        tools = [dict(tool) for tool in TOOLS]
-        if FAULT == "twin-name":
-            tools.append(tools[0])
-        if FAULT == "blank-name":
-            tools.append({**tools[0], "name": "add two"})
-        if FAULT == "int-schema":
+    def change_tools(self, result: Any, tools: Any) -> None:
+        if self.fault == "no-ttl":
+            del result["ttlMs"]
+        if self.fault in ("refuses-page", "endless-pages"):
+            result["nextCursor"] = "no cursor of mcp_ref"
+        if self.fault == "int-schema":
             tools[0]["inputSchema"] = {"type": "object",
                                        "properties": {"a": {"type": "int"}}}
-        if self.revision == "2025-03-26":
-            del tools[0]["outputSchema"]
-        return tools
+        if self.fault == "blank-name":
+            tools[-1]["name"] = "add two"
+        if self.fault == "twin-name":
+            tools.append(tools[-1])
 
-    @staticmethod
-    def page(params: Any, tools: list[Any]) -> Any:
-        """Return all tools, or a page if a fault is about pages."""
-        paged = FAULT in ("refuses-page", "endless-pages")
-        cursor = params.get("cursor")
-        if cursor is not None and not (cursor == "2" and FAULT == "endless-pages"):
-            raise Wrong(-32602, "Unknown cursor")
-        return {"tools": tools[:3], "nextCursor": "2"} if paged else {"tools": tools}
-
-    def initialize(self, params: Any) -> Any:
-        asked = params.get("protocolVersion")
-        picky = FAULT == "picky-initialize" and "title" in params["clientInfo"]
-        if picky or FAULT == "refuses-revision" and asked not in REVISIONS:
-            raise Wrong(-32602, "Invalid params")
-        self.revision = asked if asked in REVISIONS[:-1] else "2025-11-25"
-        self.offered = params.get("capabilities", {})
-        tools: Any = {} if FAULT == "undeclared-tools" else {"tools": {}}
-        return {**({} if FAULT == "no-version" else {"protocolVersion": self.revision}),
-                "capabilities": tools, "serverInfo": {"name": "faulty", "version": "1"}}
-
-    def ping(self) -> Any:
-        if FAULT == "exits":
-            sys.exit(5)
-        if FAULT == "hang":
-            time.sleep(99)
-        while FAULT == "flood":
-            write({"method": "x"})
-        if FAULT == "no-ping":
-            return None
-        for fault, message in (
-                ("undeclared-log", {"method": "notifications/message", "params": {
-                    "level": "info", "data": "ping"}}),
-                ("undeclared-change", {"method": "notifications/tools/list_changed"}),
-                ("null-request", {"id": None, "method": "ping"}),
-                ("unasked-request", {"id": f"r{self.requests}",
-                                     "method": "roots/list"})):
-            if FAULT == fault and self.revision:
-                write(message)
-        return {}
-
-    def modern(self, method: str, params: Any, meta: Any, rid: Any) -> Any:
-        """Serve a request of the modern revision."""
-        wanted = meta.get(META + "protocolVersion")
-        if META + "clientCapabilities" not in meta:
-            raise Wrong(-32602, "clientCapabilities is missing")
-        if wanted != MODERN:
-            raise Wrong(-32022, "Unsupported", {"supported": REVISIONS,
-                                                "requested": wanted})
-        cached = {} if FAULT == "no-ttl" else {"ttlMs": 0, "cacheScope": "public"}
-        if method == "server/discover":
-            result: Any = {"supportedVersions": REVISIONS, "ttlMs": 0,
-                           "cacheScope": "public",
-                           "capabilities": {"tools": {}}}
-        elif method == "tools/list":
-            result = {**self.page(params, self.tools()), **cached}
-        elif method == "tools/call":
-            result = self.call(params, rid, meta)
-        elif method == "subscriptions/listen" and FAULT != "no-listen":
-            write({"method": "notifications/subscriptions/acknowledged", "params": {
-                "_meta": {META + "subscriptionId": rid}, "notifications": {}}})
-            return None
-        else:
-            raise Wrong(-32601, "Unknown method")
-        return None if result is None else {
-            "resultType": "complete", **result,
-            "_meta": {META + "serverInfo": {"name": "faulty", "version": "1"}}}
-
-    def call(self, params: Any, rid: Any, meta: Any) -> Any:
-        """Call a tool."""
-        name = params.get("name")
-        given = params.get("arguments", {})
-        if given is None:
-            if FAULT == "null-arguments":
-                sys.exit(1)
-            given = {}
-        self.calls += 1
-        if FAULT == "fourth-call" and self.calls > 3:
-            time.sleep(99)
-        if name == "roots":
-            return self.roots(params, meta)
-        if name == "ask":
-            return self.ask(given, params, rid, meta)
-        if name == "shout":
-            return self.shout(given["text"])
-        if name == "echo":
-            good = isinstance(given.get("text"), str)
-            return text(given["text"]) if good else {**text("text is a string"),
-                                                     "isError": True}
-        if name == "hold":
-            thread = threading.Thread(target=self.hold,
-                                      args=(given["key"], params, rid, meta))
-            thread.start()
-            self.threads.append(thread)
-            return None
-        if name == "release":
-            GATES[given["key"]].release()
-            return text("ok")
-        if name == "count":
-            return self.count(given["to"], params, rid, meta)
-        if name != "add":
-            raise Wrong(-32602, "Unknown tool")
-        if type(given.get("a")) is not int or type(given.get("b")) is not int:
-            return {**text("a and b are integers"), "isError": True}
-        if FAULT == "print":
-            print("adding")
-        if FAULT == "child":
-            os.spawnv(os.P_WAIT, sys.executable,
-                      [sys.executable, "-c", "print('adding')"])
-        if FAULT == "nan-written":
-            return {**text("nan"), "structuredContent": {"sum": float("nan")}}
-        token = params.get("_meta", {}).get("progressToken")
-        if FAULT == "stray-progress" or FAULT == "token-back" and token is not None:
-            for step in (2, 1) if FAULT == "token-back" else (1,):
-                write({"method": "notifications/progress", "params": {
-                    "progressToken": "x" if token is None else token,
-                    "progress": step}})
-        number: Any = "many" if FAULT == "bad-output" else given["a"] + given["b"]
-        result = {**text(json.dumps({"sum": number})),
-                  "structuredContent": {"sum": number}}
-        if FAULT == "no-content":
+    def change_content(self, result: Any) -> None:
+        if self.fault == "no-content":
             del result["content"]
-        if self.revision == "2025-03-26" and not meta and FAULT != "early-structure":
-            del result["structuredContent"]
-        return result
-
-    @staticmethod
-    def shout(words: str) -> Any:
-        child = None if FAULT == "leaky-shout" else sys.stderr
-        print(words, file=sys.stderr)
-        import subprocess  # the judge starts this program hundreds of times
-        subprocess.run([sys.executable, "-c", f"print({words!r})"], stdout=child,
-                       stdin=subprocess.DEVNULL, check=True)
-        return text(words)
-
-    def ask(self, given: Any, params: Any, rid: Any, meta: Any) -> Any:
-        """Ask the user for a name, in both eras."""
-        question = {"message": given["text"], "requestedSchema": NAME}
-        if not meta:
-            late = self.revision >= "2025-06-18" or FAULT == "early-elicitation"
-            if not late or "elicitation" not in self.offered:
-                return {**text("the client cannot ask"), "isError": True}
-            name = f"q{self.requests}"
-            self.questions[name] = rid
-            write({"id": name, "method": "elicitation/create", "params": question})
-            return None
-        if "elicitation" not in meta[META + "clientCapabilities"]:
-            raise Wrong(-32021, "elicitation is needed",
-                        {"requiredCapabilities": {"elicitation": {}}})
-        bound = b"" if FAULT == "foreign-state" else given["text"].encode()
-        state = str(hash(SECRET + bound))
-        answer = params.get("inputResponses", {}).get("name")
-        given_state = params.get("requestState")
-        if given_state and given_state != state and FAULT not in (
-                "changed-state", "needless-state"):
-            raise Wrong(-32602, "The requestState is not valid")
-        if answer and (given_state or FAULT == "needless-state"):
-            return text(spoken(answer))
-        asked = {"method": "elicitation/create", "params": question}
-        return {"resultType": "input_required", "requestState": state,
-                "inputRequests": {"name": asked}}
-
-    def roots(self, params: Any, meta: Any) -> Any:
-        given = params.get("inputResponses", {}).get("r")
-        if given:
-            return text(" ".join(root["uri"] for root in given["roots"]))
-        offered = meta.get(META + "clientCapabilities", {})
-        if FAULT == "remembers":
-            self.remembered.update(offered)
-            offered = self.remembered
-        if "roots" in offered:
-            return {"resultType": "input_required",
-                    "inputRequests": {"r": {"method": "roots/list"}}}
-        if meta:
-            raise Wrong(-32021, "roots are needed",
-                        {"requiredCapabilities": {"roots": {}}})
-        return {**text("no roots"), "isError": True}
-
-    def count(self, to: int, params: Any, rid: Any, meta: Any) -> Any:
-        token = params.get("_meta", {}).get("progressToken")
-        steps = [*range(1, to + 1)]
-        for step in reversed(steps) if FAULT == "progress-back" else steps:
-            progress = {"method": "notifications/progress", "params": {
-                "progressToken": token, "progress": step, "total": to,
-                "message": f"step {step}"}}
-            if token is not None and FAULT != "progress-late":
-                write(progress)
-        if FAULT == "progress-late":
-            threading.Timer(0.05, write, (progress,)).start()
-        return text(f"counted to {to}")
-
-    def hold(self, key: str, params: Any, rid: Any, meta: Any) -> None:
-        token = params.get("_meta", {}).get("progressToken")
-        if token is not None:
-            write({"method": "notifications/progress",
-                   "params": {"progressToken": token, "progress": 1}})
-        while json.dumps(rid) not in CANCELLED:
-            if GATES[key].acquire(timeout=0.01) and json.dumps(rid) not in CANCELLED:
-                info = {META + "serverInfo": {"name": "faulty", "version": "1"}}
-                extra: Any = {"resultType": "complete", "_meta": info} if meta else {}
-                return write({"id": rid, "result": {**extra, **text("released")}})
+        if self.fault == "early-structure":
+            result["structuredContent"] = {}
+        if "structuredContent" in result and self.fault == "nan-written":
+            result["structuredContent"] = {"result": float("nan")}
+        if "structuredContent" in result and self.fault == "bad-output":
+            result["structuredContent"] = {"result": "many"}
+        if self.fault == "stray-progress":
+            self.send(method="notifications/progress",
+                      params={"progressToken": "x", "progress": 1})
 
 
-def spoken(answer: Any) -> str:
-    """Return an answer of the user in words."""
-    return " ".join([answer["action"], *answer.get("content", {}).values()])
+def parsed(line: bytes) -> Any:
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.loads(line.decode())
+    return None
 
 
-def failure() -> str:
-    if FAULT == "trace":
-        return "Traceback (most recent call last):\n  File \"server.py\", line 1"
-    return "Unknown method"
-
-
-def text(words: str) -> Any:
-    return {"content": [{"type": "text", "text": words}]}
-
-
-def begin() -> None:
-    """Do what a fault does at the start."""
-    if FAULT == "banner":
-        print("Welcome!", flush=True)
-    elif FAULT == "bom":
-        sys.stdout.buffer.write(b"\xef\xbb\xbf")
-    elif FAULT == "dead":
-        sys.exit(3)
-    elif FAULT == "closed":
-        os.close(1)
-        time.sleep(99)
-    elif FAULT == "deaf":
-        time.sleep(99)
-    while FAULT == "endless":
-        write({"method": "notifications/message"})
-    while FAULT == "endless-line":
-        sys.stdout.write("x" * 65536)
-
-
-def late_lines() -> Any:
-    """Yield the lines of stdin a little later.
-
-    End the process at once when stdin ends.
-    """
-    lines: queue.Queue[bytes] = queue.Queue()
-
-    def read() -> None:
-        for line in sys.stdin.buffer:
-            lines.put(line)
-        os._exit(0)
-
-    threading.Thread(target=read, daemon=True).start()
-    while True:
-        line = lines.get()
-        time.sleep(0.05)
-        yield line
-
-
-def pieces() -> Any:
-    """Yield what each read() finds, in lines that a fault makes wrong."""
-    rest = b""
-    while True:
-        piece = os.read(0, 1 << 20)
-        if not piece:
-            return
-        if FAULT == "cut-character":
-            piece = piece.decode(errors="replace").encode()
-        if FAULT == "chunks":
-            yield piece
-            continue
-        *lines, rest = (rest + piece).split(b"\n")
-        for line in lines:
-            yield from (line[at:at + 65536] for at in range(0, len(line), 65536)
-                        ) if FAULT == "short-lines" else (line,)
-
-
-LINES = {"silent-end": late_lines, "cut-character": pieces, "chunks": pieces,
-         "short-lines": pieces}
+def members(message: Any, name: str) -> Any:
+    """Return a member of a message if it is an object, and an empty object otherwise."""
+    value = message.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def main() -> None:
-    begin()
-    session = Session()
-    lines = LINES[FAULT]() if FAULT in LINES else sys.stdin.buffer
-    for line in lines:
-        if FAULT != "mute":
-            session.line(line)
-    if FAULT == "lost-calls":
-        os._exit(0)
-    if FAULT == "stays":
-        time.sleep(99)
-    for key in GATES.values():
-        key.release()
-    for thread in session.threads:
-        thread.join(1)
-
-
-if __name__ == "__main__":
-    if sys.argv[1:] == ["--list"]:
-        print("\n".join(f"{name:21}{why}" for name, why in FAULTS.items()))
-    else:
-        main()
+    FaultyServer(*sys.argv[1:]).run()

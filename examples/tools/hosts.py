@@ -80,16 +80,9 @@ def findings(tools: Iterable[Json], server_name: str = "") -> list[Finding]:
     found = []
     for tool in tools:
         for kind, place, value in values_of(tool, server_name):
-            found += broken_rules(kind, place, value)
-    return found
-
-
-def broken_rules(kind: str, place: str, value: Any) -> list[Finding]:
-    """Return the rules for one kind of place that a value breaks."""
-    found = []
-    for row in RULES:
-        if row["place"] == kind and not fits(value, row["must"]):
-            found.append(Finding(row["host"], place, row["rule"], row["source"]))
+            for row in RULES:
+                if row["place"] == kind and not fits(value, row["must"]):
+                    found.append(Finding(row["host"], place, row["rule"], row["source"]))
     return found
 
 
@@ -108,18 +101,15 @@ def values_of(tool: Json, server_name: str) -> Iterator[tuple[str, str, Any]]:
     here = f"tool {name!r}"
     yield "tool name", here, name
     yield "server and tool name", here, server_name + name
-    inputs = tool["inputSchema"]
-    for parameter in inputs.get("properties") or ():
+    for parameter in tool["inputSchema"].get("properties") or ():
         yield "property name", f"{here}, property {parameter!r}", parameter
-    yield "input schema", f"{here}, inputSchema", inputs
-    for path, schema in schemas_in(inputs, "inputSchema"):
-        yield "each input schema", f"{here}, {path}", schema
-        yield "each schema", f"{here}, {path}", schema
-    if "outputSchema" in tool:
-        outputs = tool["outputSchema"]
-        yield "output schema", f"{here}, outputSchema", outputs
-        for path, schema in schemas_in(outputs, "outputSchema"):
-            yield "each schema", f"{here}, {path}", schema
+    for kind in ("input", "output"):
+        member = f"{kind}Schema"
+        if member in tool:
+            yield f"{kind} schema", f"{here}, {member}", tool[member]
+            for path, schema in schemas_in(tool[member], member):
+                yield f"each {kind} schema", f"{here}, {path}", schema
+                yield "each schema", f"{here}, {path}", schema
 
 
 def schemas_in(schema: Any, path: str) -> Iterator[tuple[str, Any]]:

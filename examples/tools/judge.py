@@ -7,20 +7,8 @@ revision that the server speaks. The report says which rules the server breaks, 
 quotes the conversation.
 
 No tool is called unless it declares `"annotations": {"readOnlyHint": true}` in
-tools/list, or one of these options allows it. Then more rules can be judged.
-
-    --call NAME JSON    The judge may call this tool with these arguments. The option
-                        may be repeated.
-    --call-all          The judge may call all tools, with arguments that it makes up.
-                        DANGER: a tool that deletes files or sends mail will do so.
-    --revision DATE     Judge only this revision. The default is all five.
-    --only TEXT         Judge only the rules whose title or requirement contains this
-                        text.
-    --stage N           Judge what belongs to steps 1 to N of examples/steps/. Show only
-                        the first conversation that fails.
-    --baseline FILE     If the file does not exist, write the faults to it. Otherwise,
-                        fail only for faults that it does not have.
-    --verbose           Show also the rules that hold, and those that cannot be judged.
+tools/list, or --call or --call-all allows it. Then more rules can be judged. `--help`
+explains all options.
 
 The exit status is 0 if all MUST rules that were judged hold, and 1 if one of them
 fails. It is 2 if the server cannot be judged, or if fewer than half of the MUST rules
@@ -31,15 +19,13 @@ It needs Python 3.9 or newer, and these files, in the same places as in the repo
     mcp_ref.py, test_mcp_ref.py     the checks of schemas, and the transcripts
     .ci/spec/                       requirements-stdio.tsv, and schema/*.json
     examples/tools/                 judge*.py, judge_rules.txt, line_checker.py,
-                                    common.py; hosts.py and hosts.json for notes on hosts
+                                    common.py
 """
 from __future__ import annotations
 
 import argparse
 import concurrent.futures
 import contextlib
-import csv
-import functools
 import json
 import os
 import re
@@ -48,67 +34,34 @@ import threading
 import time
 from typing import Any, NamedTuple
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
 
 import common  # noqa: E402
-from judge_report import report, rows_of, status_of  # noqa: E402
+from judge_report import FEATURES, RANK, report, rows_of, status_of  # noqa: E402
 from judge_stages import LAST, stage_one, stage_report, step_of  # noqa: E402
-from judge_talk import (UNFLUSHED, Broken, Connection, Talk,  # noqa: E402
-                        Waits, answers_at_end, parsed, shown)
-from line_checker import (MODERN_ERA, NOTES, REVISIONS, ROOT,  # noqa: E402
-                          Finding, fault_of)
-from mcp_ref import LISTS, Client  # noqa: E402
+from judge_talk import (COMMON, SPECIAL, UNFLUSHED, Broken, Connection,  # noqa: E402
+                        Lack, Talk, Verdict, Waits, answers_at_end, first_method,
+                        parsed, shown, special)
+from line_checker import (MODERN_ERA, NOTES, REVISIONS, Finding,  # noqa: E402
+                          fault_of, requirements)
+from mcp_ref import LISTS, METHODS, NEWEST_MODERN  # noqa: E402
 from test_mcp_ref import (MODERN, OFFERS, TRANSCRIPTS, Ids,  # noqa: E402
-                          Transcript, fixture_server, hello, modern_meta, transcripts)
+                          Transcript, hello, modern_meta, transcripts)
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 TIME_LIMIT = 240.0  # seconds for everything
+CORE = ("initialize", "ping", "server/discover", "subscriptions/listen")
 NEEDS = {  # method -> the capability that it belongs to
-    "tools/list": "tools",
-    "tools/call": "tools",
-    "prompts/list": "prompts",
-    "prompts/get": "prompts",
-    "resources/list": "resources",
-    "resources/read": "resources",
-    "resources/templates/list": "resources",
+    **{method: str(row.capability) for method, row in METHODS.items() if method not in CORE},
     "resources/subscribe": "resources.subscribe",
     "resources/unsubscribe": "resources.subscribe",
     "notifications/resources/updated": "resources.subscribe",
     "notifications/tools/list_changed": "tools.listChanged",
     "notifications/prompts/list_changed": "prompts.listChanged",
     "notifications/resources/list_changed": "resources.listChanged",
-    "completion/complete": "completions",
-    "logging/setLevel": "logging",
     "notifications/message": "logging"}
-GONE = ("ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel")
-# Tools of the fixture. The transcripts that need them are played.
-SPECIAL = (
-    "place",
-    "fail",
-    "shout",
-    "count",
-    "hold",
-    "release",
-    "stopped",
-    "say",
-    "ask",
-    "visit",
-    "sample",
-    "roots",
-    "change",
-    "update")
-SHOUT = {  # the special tool that the fixture does not have
-    "name": "shout",
-    "description": "Print the text to stdout, here and in a child process. "
-                   "Return the text.",
-    "inputSchema": {
-        "type": "object",
-        "properties": {"text": {"type": "string"}},
-        "required": ["text"]}}
-COMMON = ("echo", "add")  # tools that these transcripts may need as well
 # A malformed message of the server can lead to these exceptions.
 MALFORMED = (AttributeError, KeyError, NameError, TypeError, ValueError)
-RANK = ("", "not judged", "ok", "late", "FAIL")  # of several revisions the worst counts
 # Rules about the envelope of a response see it unchanged. All others go on after such a
 # fault.
 STRICT = {
@@ -122,41 +75,12 @@ ANSWERS: dict[str, Any] = {  # what the judge answers to input requests
     "elicitation/create": {"action": "decline"},
     "sampling/createMessage": {"role": "assistant", "model": "judge",
                                "content": {"type": "text", "text": "a"}}}
-# Names that the survey chooses, if the server has something that fits.
-CHOSEN = (
-    "tool",
-    "wrong",
-    "uri",
-    "prompt",
-    "needy",
-    "paged",
-    "leaving",
-    "asking",
-    "others")
+CHOSEN = ("tool", *FEATURES)  # names that the survey chooses, if something fits
 MISSING_CAPABILITY = -32021
 MOST_PAGES = 50  # of a list
 
 
 # --- The rules ------------------------------------------------------------------------
-
-
-class Requirement(NamedTuple):
-    """A row of the table of requirements."""
-    slug: str
-    level: str
-    role: str
-    revisions: str
-    page: str
-    text: str
-
-
-@functools.lru_cache(maxsize=None)
-def requirements() -> dict[str, Requirement]:
-    """Return the requirements of the specification by their slugs."""
-    path = os.path.join(ROOT, ".ci", "spec", "requirements-stdio.tsv")
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = [*csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)][1:]
-    return {row[0]: Requirement(*row) for row in rows}
 
 
 class Rule(NamedTuple):
@@ -172,6 +96,12 @@ class Rule(NamedTuple):
     def subject(self) -> str:
         return self.slugs[0].split(".")[0] if self.slugs else ""
 
+    @property
+    def text(self) -> str:
+        """Return the lines of its transcript."""
+        steps = self.transcript.steps if self.transcript else ()
+        return "\n".join(text for _, text in steps)
+
 
 def read_rules() -> list[Rule]:
     """Read judge_rules.txt, and the transcripts of the suite with special tools."""
@@ -185,21 +115,21 @@ def read_rules() -> list[Rule]:
         text = re.sub(r"  NOTE\b", "  OURS", text)
         rules.append(rule_of(transcripts(text)[0], client[1] if client else ""))
     titles = {rule.title for rule in rules}
-    for one in TRANSCRIPTS:
-        if one.title not in titles and is_for_others(one):
-            rules.append(rule_of(one, "")._replace(suite=True))
-    return rules
+    suite = [rule_of(one, "")._replace(suite=True) for one in TRANSCRIPTS
+             if one.title not in titles]
+    return [*rules, *filter(is_for_others, suite)]
 
 
-def is_for_others(transcript: Transcript) -> bool:
+def is_for_others(rule: Rule) -> bool:
     """Tell whether a transcript of the suite can judge a server with special tools."""
-    text = "\n".join(text for _, text in transcript.steps)
-    if not {*SPECIAL} & {*re.findall(r'"name":"(\w+)"', text)}:
+    transcript = rule.transcript
+    assert transcript
+    if not SPECIAL & {*re.findall(r'"name":"(\w+)"', rule.text)}:
         return False
-    if "tools.structured.absent-early" in transcript.slugs:
+    if "tools.structured.absent-early" in rule.slugs:
         return False  # further members are allowed; the line checker has a note on them
     code = any(mark == "!" for mark, _ in transcript.steps)
-    return transcript.server == "fixture" and transcript.level != "OURS" and not code
+    return transcript.server == "fixture" and rule.level != "NOTE" and not code
 
 
 def rule_of(transcript: Transcript, client: str) -> Rule:
@@ -231,34 +161,25 @@ class Facts:
         self.barrier = ""  # a method that the server answers at once
         self.opening: Any = {}  # the result of initialize or server/discover
         self.lists: dict[str, list[Any]] = {method: [] for method in LISTS}
-        self.shown: set[str] = set()  # capabilities that the server has undeclared
         self.names: dict[str, Any] = {}  # the values of $tool and so on, in a rule
         self.start = 0.1  # seconds
         self.patience = 3.0  # seconds to wait for code of the server's author
+        # Only if the server does not speak the revision:
+        self.why = ""
+        self.stderr: tuple[str, ...] = ()  # its last lines, if it ended at once
+        self.refusal = ""  # the requirement that its answer to initialize breaks
+        self.verdict: Verdict | None = None  # about this requirement
 
     def has(self, capability: str) -> bool:
         """Tell whether the server declares a capability, such as tools.listChanged."""
         value = self.opening.get("capabilities")
         for step in capability.split("."):
             value = value.get(step) if type(value) is dict else None
-        return value not in (None, False) or capability in self.shown
+        return value not in (None, False)
 
     def tools(self) -> dict[str, Any]:
         return {tool["name"]: tool for tool in self.lists["tools/list"]
                 if type(tool) is dict and isinstance(tool.get("name"), str)}
-
-
-class Lack(NamedTuple):
-    """Why a rule cannot be judged."""
-    kind: str  # "capability", "feature", "call" or "tool"
-    what: str
-
-
-@functools.lru_cache(maxsize=None)
-def fixture_tools() -> dict[str, Any]:
-    """Return the tools/list entries of the special tools."""
-    with Client(fixture_server()) as client:
-        return {tool["name"]: tool for tool in [*client.list_tools(), SHOUT]}
 
 
 def made_up(schema: Any, depth: int = 0) -> Any:
@@ -306,15 +227,6 @@ def misfit(arguments: Any, schema: Any) -> Any:
 # --- The judge ------------------------------------------------------------------------
 
 
-class Verdict(NamedTuple):
-    """The outcome of a rule in one revision."""
-    outcome: str  # one of RANK
-    lack: Lack | None = None
-    said: tuple[str, ...] = ()  # the conversation up to the fault
-    broken: Broken | None = None
-    stderr: tuple[str, ...] = ()  # its last lines, if the process has ended
-
-
 class Judge:
     """Judges one command. run() fills `verdicts`, from which the report is made."""
 
@@ -335,18 +247,14 @@ class Judge:
         self.call_all = call_all
         self.until = time.monotonic() + TIME_LIMIT
         self.spoken: list[Facts] = []
-        self.not_spoken: dict[str, str] = {}  # revision -> why
+        self.refused: list[Facts] = []  # of revisions that the server does not speak
         # By level and title: one rule is a SHOULD in old revisions and a MUST in others.
         self.verdicts: dict[tuple[str, str], tuple[Rule, dict[str, Verdict]]] = {}
         self.by_slug = {slug: rule for rule in reversed(rules) for slug in rule.slugs}
-        # revision -> the last lines of stderr, if the server ended at once
-        self.stderr: dict[str, tuple[str, ...]] = {}
         self.text: list[str] = []  # what a server that is none has written to stdout
         self.doubts: dict[str, list[Any]] = {}  # title -> what failed beside others
         self.waits = waits
-        self.unspoken: list[Connection] = []  # in revisions that the server lacks
         self.lock = threading.Lock()  # guards all of these
-        self.host_findings: list[Any] = []
 
     def chosen(self, rule: Rule) -> bool:
         return self.only in "\n".join([rule.title, *rule.slugs]).lower()
@@ -364,11 +272,12 @@ class Judge:
         """Judge the server in all revisions."""
         with concurrent.futures.ThreadPoolExecutor(5) as self.pool:
             surveys = [*self.pool.map(self.survey, self.revisions)]
-            self.spoken = [facts for facts in surveys if facts]
+            self.spoken = [facts for facts in surveys if facts.opening]
+            self.refused = [facts for facts in surveys if not facts.opening]
             slowest = max((facts.start for facts in self.spoken), default=0)
             self.until += TIME_LIMIT * slowest
-            for end in self.unspoken:
-                self.judge_refusal(end)
+            for facts in self.refused:
+                self.judge_refusal(facts)
             for facts in self.spoken:
                 self.complete(facts)
             for jobs in [*self.pool.map(self.judge_revision, self.spoken)]:
@@ -377,59 +286,48 @@ class Judge:
             for _ in self.pool.map(self.recheck, self.doubts.values()):
                 pass
 
-    def judge_refusal(self, end: Connection) -> None:
+    def judge_refusal(self, facts: Facts) -> None:
         """Judge a revision that the server does not speak.
 
         A server without legacy revisions may refuse initialize. A program that writes
         text and no message is no server that breaks a rule: the command is wrong.
         """
-        texts = [finding.line for finding in end.checker.findings
-                 if type(parsed(finding.line)) is not dict]
-        if not self.spoken and len(texts) < end.checker.judged:
-            self.take_findings(end)
+        assert facts.end
+        texts = facts.end.texts()
+        if not self.spoken and len(texts) < facts.end.checker.judged:
+            self.take_findings(facts.end)
         elif not self.spoken:
-            self.text = [text.decode("utf-8", "replace").rstrip() for text in texts[:5]]
-        rule = self.by_slug.get(end.refusal)
-        legacy = any(facts.revision not in MODERN_ERA for facts in self.spoken)
-        malformed = end.refusal == "life.server-answers-initialize"
+            self.text = texts[:5]
+        rule = self.by_slug.get(facts.refusal)
+        legacy = any(one.revision not in MODERN_ERA for one in self.spoken)
+        malformed = facts.refusal == "life.server-answers-initialize"
         if rule and self.chosen(rule) and (legacy or malformed):
-            self.note(rule, end.revision, end.refusal_verdict)
+            assert facts.verdict
+            self.note(rule, facts.revision, facts.verdict)
 
     # Finding out what the server has
 
-    def survey(self, revision: str) -> Facts | None:
-        """Find out what the server has in a revision.
-
-        Return None if it does not speak it.
-        """
+    def survey(self, revision: str) -> Facts:
+        """Find out what the server has in a revision."""
         facts = Facts(revision)
-        first = "server/discover" if revision in MODERN_ERA else "ping"
-        for method in (first, "tools/list", "judge/barrier"):
+        for method in (first_method(revision), "tools/list", "judge/barrier"):
             facts.barrier = method
-            end = Connection(self.command, revision, self.waits, 0.0, method)
+            end = facts.end = Connection(self.command, revision, self.waits, 0.0, method)
             end.tolerant = True
             talk = Talk(Transcript("The survey", "", (), ("raw",), (), []), end, {})
             try:
                 self.survey_with(talk, facts)
-                facts.end = end
-                break
+                return facts
             except (Broken, *MALFORMED) as error:  # try again without this method
-                if not facts.opening:
-                    self.give_up(end, str(error)[:300])
-                    return None
-            self.close(end)
+                if facts.opening:
+                    self.close(end)
+                    facts.end = None
+                    continue
+                facts.why = UNFLUSHED if answers_at_end(end) else str(error)[:300]
+                facts.stderr = end.crash()
+                end.close()
+                break
         return facts
-
-    def give_up(self, end: Connection, why: str) -> None:
-        """Take note that the server does not speak a revision."""
-        if answers_at_end(end):
-            why = UNFLUSHED
-        stderr = end.crash()
-        end.close()
-        with self.lock:
-            self.not_spoken[end.revision] = why
-            self.stderr[end.revision] = stderr
-            self.unspoken.append(end)
 
     def survey_with(self, talk: Talk, facts: Facts) -> None:
         self.open(talk, facts)
@@ -438,7 +336,7 @@ class Judge:
         self.choose_any(talk, facts)
         # A rule or the line checker judges everything that is missing or malformed.
         for find in (self.survey_lists, self.choose, self.choose_resource,
-                     self.choose_prompts, self.try_completion):
+                     self.choose_prompts):
             with contextlib.suppress(Broken, *MALFORMED):
                 find(talk, facts)
 
@@ -459,13 +357,12 @@ class Judge:
         broken = None
         if type(result) is not dict:
             broken = Broken("a result", f"the error {shown(got.get('error'), 300)}")
-            talk.end.refusal = "life.version.server-other"
+            facts.refusal = "life.version.server-other"
         elif "protocolVersion" not in result:
-            broken = Broken("result.protocolVersion: a value", "no such member",
-                            shown(got, 5000), 0)
-            talk.end.refusal = "life.server-answers-initialize"
+            broken = Broken("result.protocolVersion: a value", "no such member")
+            facts.refusal = "life.server-answers-initialize"
         if broken:
-            talk.end.refusal_verdict = Verdict("FAIL", None, tuple(talk.said), broken)
+            facts.verdict = Verdict("FAIL", None, tuple(talk.said), broken)
         if type(result) is not dict or result.get("protocolVersion") != facts.revision:
             raise Broken(f"the revision {facts.revision}", shown(got, 100))
         facts.opening = result
@@ -592,16 +489,6 @@ class Judge:
                 facts.names.setdefault("needy", prompt["name"])
                 facts.names.setdefault("argument", needed[0])
 
-    def try_completion(self, talk: Talk, facts: Facts) -> None:
-        """Find out whether a server of 2024-11-05 completes. It cannot declare it."""
-        if facts.revision != "2024-11-05" or "needy" not in facts.names:
-            return
-        got = talk.ask("completion/complete", {
-            "ref": {"type": "ref/prompt", "name": facts.names["needy"]},
-            "argument": {"name": facts.names["argument"], "value": ""}})
-        if "result" in got:
-            facts.shown.add("completions")
-
     def complete(self, facts: Facts) -> None:
         """Add the names that depend on what the server has in other revisions."""
         spoken = [one.revision for one in self.spoken]
@@ -619,8 +506,8 @@ class Judge:
         """Return why a rule cannot be judged in a revision, or None if it can."""
         transcript = rule.transcript
         assert transcript
-        text = "\n".join(text for mark, text in transcript.steps)
-        for need in needed_capabilities(transcript, facts.revision):
+        text = rule.text
+        for need in needed_capabilities(rule, facts.revision):
             if not facts.has(need):
                 return Lack("capability", need)
         conditions = {
@@ -653,7 +540,7 @@ class Judge:
             return True
         if "raw" in transcript.words and revision not in MODERN_ERA:
             return True
-        return any('"requestId":true' in text for _, text in transcript.steps)
+        return '"requestId":true' in rule.text
 
     # Judging
 
@@ -773,56 +660,14 @@ class Judge:
         if self.chosen(rule):
             self.note(rule, end.revision, verdict)
 
-    # For the report
 
-    def ask_hosts(self) -> None:
-        """Find out which hosts refuse or change the tools of the server."""
-        try:
-            from hosts import findings
-        except ImportError:
-            return
-        # Most hosts are legacy clients. A legacy list has no output schema that only
-        # the modern revision has.
-        legacy = [facts for facts in self.spoken if facts.revision not in MODERN_ERA]
-        tools = []
-        for facts in (legacy or self.spoken)[-1:]:
-            tools = [tool for tool in facts.tools().values()
-                     if type(tool.get("inputSchema")) is dict]
-        places: dict[Any, list[str]] = {}
-        for host, place, rule, source in findings(tools):
-            places.setdefault((host, rule, source), []).append(place)
-        for (host, rule, source), some in places.items():
-            self.host_findings.append((host, some, rule, source))
-
-    def special_needed(self, names: list[str]) -> list[str]:
-        """Add the tools that the same rules need to some special tools."""
-        group = {"hold", "release", "stopped"}
-        return sorted({*names, *(group if group & {*names} else ())})
-
-    def special_entry(self, name: str) -> Any:
-        return fixture_tools()[name]
-
-    def is_special(self, tool: Any) -> bool:
-        return special(tool)
-
-
-def special(tool: Any) -> bool:
-    """Tell whether a tool is one of the fixture, by its name and its description."""
-    if type(tool) is not dict or tool.get("name") not in SPECIAL + COMMON:
-        return False
-    ours = fixture_tools()[tool["name"]]
-    return bool(str(tool.get("description")).split() == ours["description"].split())
-
-
-def needed_capabilities(transcript: Transcript, revision: str) -> list[str]:
+def needed_capabilities(rule: Rule, revision: str) -> list[str]:
     """Return the capabilities that a transcript needs."""
-    needs = []
-    for mark, text in transcript.steps:
-        for method in re.findall(r'"method":"([^"]+)"', text):
-            gone = revision in MODERN_ERA and method in GONE
-            if method in NEEDS and not gone:
-                needs.append(NEEDS[method])
-    return needs
+    known = {*NEEDS}
+    if revision in MODERN_ERA:
+        known -= {*NEWEST_MODERN.missing_methods}
+    methods = re.findall(r'"method":"([^"]+)"', rule.text)
+    return [NEEDS[method] for method in methods if method in known]
 
 
 def changed(value: Any) -> Any:
@@ -839,15 +684,10 @@ def changed(value: Any) -> Any:
 def asked_before(finding: Finding, end: Connection) -> list[str]:
     """Return the request that a line answers, for the report."""
     answer = parsed(finding.line)
-    if type(answer) is not dict:
+    if type(answer) is not dict or answer.get("id") is None:
         return []
-    for line in reversed(end.sent):
-        message = parsed(line)
-        if type(message) is not dict or "id" not in message:
-            continue
-        if message["id"] == answer.get("id"):
-            return [f"> {line.decode('utf-8', 'replace')}"]
-    return []
+    message = end.requests.get(str(answer["id"]))
+    return [f"> {json.dumps(message)}"] if message else []
 
 
 # --- The command line -----------------------------------------------------------------
@@ -856,19 +696,27 @@ def asked_before(finding: Finding, end: Connection) -> list[str]:
 def options(arguments: list[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
-        prog="judge.py", usage="judge.py [OPTION...] -- COMMAND...", add_help=False)
-    parser.add_argument("--help", action="store_true")
-    parser.add_argument("--call", nargs=2, action="append", default=[])
-    parser.add_argument("--call-all", action="store_true")
-    parser.add_argument("--revision", choices=REVISIONS)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--stage", type=int, choices=range(1, LAST + 1))
-    parser.add_argument("--baseline")
-    parser.add_argument("--verbose", action="store_true")
+        usage="judge.py [OPTION...] -- COMMAND...", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--call", nargs=2, action="append", default=[],
+                        metavar=("NAME", "JSON"), help="the judge may call this tool with "
+                        "these arguments; the option may be repeated")
+    parser.add_argument("--call-all", action="store_true", help="the judge may call all "
+                        "tools, with arguments that it makes up. DANGER: a tool that "
+                        "deletes files or sends mail will do so")
+    parser.add_argument("--revision", choices=REVISIONS, help="only this revision")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only the rules whose "
+                        "title or requirement contains this text")
+    parser.add_argument("--stage", type=int, choices=range(1, LAST + 1), help="what belongs "
+                        "to these steps of examples/steps/, up to the first broken MUST")
+    parser.add_argument("--baseline", metavar="FILE", help="if the file does not exist, "
+                        "write the faults to it; otherwise, fail only for others")
+    parser.add_argument("--verbose", action="store_true", help="show also the rules that "
+                        "hold, and those that cannot be judged")
     words, command = common.cut(arguments)
     found = parser.parse_args(words)
     found.command = command
-    if not found.command and not found.help:
+    if not found.command:
         parser.error("the command of the server is missing. Write it after --")
     found.calls = {}
     for name, text in found.call:
@@ -882,9 +730,6 @@ def options(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str]) -> int:
     """Judge the server that the arguments name. Return the exit status."""
     found = options(arguments)
-    if found.help:
-        print((__doc__ or "").strip())
-        return 0
     common.accept_all_text()
     try:
         return judge_stage(found) if found.stage else judge_all(found)
@@ -901,44 +746,38 @@ def judge_all(found: argparse.Namespace) -> int:
     judge = Judge(found.command, read_rules(), revisions, found.calls, found.call_all,
                   found.only)
     judge.run()
-    judge.ask_hosts()
-    rows = rows_of(judge, RANK)
-    everything = [row for some in rows.values() for row in some]
-    first = found.baseline and not os.path.exists(found.baseline)
-    if first:
-        write_baseline(found.baseline, everything)
-    if found.baseline:
-        read_baseline(found.baseline, everything)
-    status = status_of(judge, everything, not found.only)
-    if status == 2:
-        print(not_judged(judge))
-    text = "\n".join(report(judge, rows, requirements(), found.verbose))
+    rows = rows_of(judge)
+    is_first = found.baseline and compare(found.baseline, rows)
+    status = status_of(judge, rows, not found.only)
+    if status == 2 and judge.spoken:
+        print("Fewer than half of the MUST rules could be judged.")
+    elif status == 2:
+        print("The server cannot be judged.")
+    text = "\n".join(report(judge, rows, found.verbose))
     print(text.replace("\n\n\n", "\n\n"))
-    if first:
+    if is_first:
         print(f"These faults were written to {found.baseline}.")
     return status
 
 
-def write_baseline(path: str, rows: list[Any]) -> None:
-    """Write the titles of the rules that are broken."""
-    titles = sorted(row.rule.title for row in rows if row.outcome == "FAIL")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({"format": 1, "broken": titles}, file, indent=2)
-        file.write("\n")
-
-
-def read_baseline(path: str, rows: list[Any]) -> None:
-    """Mark the faults that are known."""
+def compare(path: str, rows: list[Any]) -> bool:
+    """Mark the faults that a baseline has. Return whether it was written now."""
+    is_first = not os.path.exists(path)
+    if is_first:
+        titles = sorted(row.rule.title for row in rows if row.outcome == "FAIL")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"format": 1, "broken": titles}, file, indent=2)
     with open(path, encoding="utf-8") as file:
         titles = json.load(file)["broken"]
     for row in rows:
         row.known = row.outcome == "FAIL" and row.rule.title in titles
+    return is_first
 
 
 def judge_stage(found: argparse.Namespace) -> int:
     """Judge the server by the rules of the first steps, and print the first failure."""
     stage = found.stage
-    status, lines = stage_one(found.command, stage, found.verbose, show)
+    status, lines = stage_one(found.command, stage, found.verbose)
     print("\n".join(lines), flush=True)
     if status or stage == 1:
         return status
@@ -948,26 +787,9 @@ def judge_stage(found: argparse.Namespace) -> int:
     rules = [rule for rule in read_rules() if step_of(rule) <= stage]
     judge = Judge(found.command, rules, revisions, found.calls, found.call_all)
     judge.run()
-    rows = []
-    for some in rows_of(judge, RANK).values():
-        rows += some
-    status, lines = stage_report(rows, requirements(), stage, judge)
+    status, lines = stage_report(rows_of(judge), stage, judge)
     print("\n".join(lines))
     return status
-
-
-def show(text: str) -> None:
-    """Show the progress, on a terminal over the text before."""
-    if sys.stdout.isatty():
-        print(f"\r{text}", end="\r", flush=True)
-    else:
-        print(text, flush=True)
-
-
-def not_judged(judge: Judge) -> str:
-    if not judge.spoken:
-        return "The server cannot be judged."
-    return "Fewer than half of the MUST rules could be judged."
 
 
 if __name__ == "__main__":

@@ -17,13 +17,14 @@ from typing import Any, Iterator
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from common import escape  # noqa: E402
-from judge_talk import WRONG_COMMAND, shown  # noqa: E402
+from judge_talk import FIXTURE, WRONG_COMMAND, shown, special  # noqa: E402
+from line_checker import requirements  # noqa: E402
 from test_mcp_ref import META, MODERN  # noqa: E402
 
 WIDTH = 80
 MOST_SAID = 6  # lines of a conversation
 MOST_SHOWN = 800  # characters of a message
-MOST_FOLDED = 8  # titles under a fault with the same reason; --verbose shows all
+MOST_FOLDED = 8  # titles under a fault with the same reason
 SITE = "https://modelcontextprotocol.io/specification/"
 HARM = {  # heading -> areas of requirements; the areas that most hosts use come first
     "Standard input and output": ("stdio",),
@@ -41,6 +42,7 @@ HARM = {  # heading -> areas of requirements; the areas that most hosts use come
     "Batches": ("batch",),
     "Habits": ("note",),
     "Other": ("",)}
+RANK = ("", "not judged", "ok", "late", "FAIL")  # of several revisions the worst counts
 # what a broken rule is called
 WORDS = {"MUST": "FAIL", "SHOULD": "WARN", "NOTE": "note"}
 ORDER = ("FAIL", "late", "WARN", "note", "ok", "not judged")
@@ -64,15 +66,19 @@ FEATURES = {
 class Row:
     """A rule with its verdicts in all revisions."""
 
-    def __init__(self, rule: Any, verdicts: dict[str, Any],
-                 rank: tuple[str, ...]) -> None:
+    def __init__(self, rule: Any, verdicts: dict[str, Any]) -> None:
         self.rule = rule
         self.verdicts = verdicts
-        self.outcome = max((one.outcome for one in verdicts.values()), key=rank.index)
+        self.outcome = max((one.outcome for one in verdicts.values()), key=RANK.index)
         self.revisions = sorted(revision for revision, one in verdicts.items()
                                 if one.outcome == self.outcome)
         self.verdict = verdicts[self.revisions[-1]]
         self.known = False  # a baseline has this fault
+
+    @property
+    def heading(self) -> str:
+        return next((heading for heading, areas in HARM.items()
+                     if self.rule.subject in areas), "Other")
 
     @property
     def word(self) -> str:
@@ -93,16 +99,12 @@ class Row:
     @property
     def applies(self) -> bool:
         """Tell whether the rule concerns this server, which may have no prompts."""
-        return self.outcome != "not judged" or any(
-            one.lack and one.lack.kind in ("call", "tool")
-            for one in self.verdicts.values())
+        return self.outcome != "not judged" or self.lack().kind in ("call", "tool")
 
     def lack(self) -> Any:
-        """Return what would allow the judge to judge the rule."""
-        for one in self.verdicts.values():
-            if one.lack and one.lack.kind in ("call", "tool"):
-                return one.lack
-        return self.verdict.lack
+        """Return what would allow the judge to judge the rule, a tool if possible."""
+        lacks = [one.lack for one in self.verdicts.values() if one.lack]
+        return min(lacks, key=lambda lack: lack.kind not in ("call", "tool"))
 
     def reason(self) -> str:
         """Return a text that is the same for faults with the same reason."""
@@ -116,25 +118,14 @@ class Row:
         return re.sub(r"\d+", "0", f"{broken.expected} {broken.got}")
 
 
-class Fault:
-    """A broken rule, and others that fail for the same reason."""
-
-    def __init__(self, row: Row) -> None:
-        self.row = row
-        self.others: list[Row] = []
-
-
-def rows_of(judge: Any, rank: tuple[str, ...]) -> dict[str, list[Row]]:
-    """Return the rows under each heading, in the order of harm."""
-    found: dict[str, list[Row]] = {heading: [] for heading in HARM}
-    for row in merged([Row(rule, verdicts, rank)
-                       for rule, verdicts in judge.verdicts.values()]):
-        found[heading_of(row.rule)].append(row)
+def rows_of(judge: Any) -> list[Row]:
+    """Return the rows of the report, in the order of harm."""
+    rows = merged([Row(*one) for one in judge.verdicts.values()])
+    headings = list(HARM)
     place = {rule.title: index for index, rule in enumerate(judge.rules)}
-    for rows in found.values():
-        rows.sort(key=lambda row: (ORDER.index(row.word),
-                                   place.get(row.rule.title, len(place))))
-    return found
+    return sorted(rows, key=lambda row: (
+        headings.index(row.heading), ORDER.index(row.word),
+        place.get(row.rule.title, len(place)), row.rule.title))
 
 
 def merged(rows: list[Row]) -> Iterator[Row]:
@@ -146,27 +137,15 @@ def merged(rows: list[Row]) -> Iterator[Row]:
             yield row
 
 
-def heading_of(rule: Any) -> str:
-    for heading, areas in HARM.items():
-        if rule.subject in areas:
-            return heading
-    return "Other"
-
-
-def faults_of(rows: dict[str, list[Row]]) -> list[Fault]:
-    """Return the faults in the order of harm. Fold those with the same reason."""
-    bad = [row for some in rows.values() for row in some if row.bad]
+def faults_of(rows: list[Row]) -> list[list[Row]]:
+    """Return the faults in the order of harm. Those with the same reason are one."""
     # The line checker is the most precise about envelopes, so its faults come first.
-    bad.sort(key=lambda row: (row.malformed, ORDER.index(row.word),
-                              row.rule.transcript is not None or
-                              row.rule.subject not in ("stdio", "base")))
-    found: dict[Any, Fault] = {}
+    bad = sorted((row for row in rows if row.bad), key=lambda row: (
+        row.malformed, ORDER.index(row.word),
+        row.rule.transcript is not None or row.rule.subject not in ("stdio", "base")))
+    found: dict[Any, list[Row]] = {}
     for row in bad:
-        key = row.malformed, row.known, row.reason()
-        if key in found:
-            found[key].others.append(row)
-        else:
-            found[key] = Fault(row)
+        found.setdefault((row.malformed, row.known, row.reason()), []).append(row)
     return list(found.values())
 
 
@@ -186,31 +165,27 @@ def status_of(judge: Any, rows: list[Row], whole: bool) -> int:
 # --- The lines ------------------------------------------------------------------------
 
 
-def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: bool
-           ) -> Iterator[str]:
+def report(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
     """Yield the lines of the report."""
     yield from opening(judge)
     yield ""
-    faults = faults_of(rows)
-    new = [fault for fault in faults if not fault.row.known]
+    new = [fault for fault in faults_of(rows) if not fault[0].known]
     for fault in new:
-        if not fault.row.malformed:
-            yield from fault_lines(fault, requirements, verbose)
-    last = [fault for fault in new if fault.row.malformed]
+        if not fault[0].malformed:
+            yield from fault_lines(fault)
+    last = [fault for fault in new if fault[0].malformed]
     if last:
         yield from wrapped("Input that no host sends. These rules belong to the "
                            "library below.")
         yield ""
     for fault in last:
-        yield from fault_lines(fault, requirements, verbose)
+        yield from fault_lines(fault)
     yield from counts(rows, verbose)
-    everything = [row for some in rows.values() for row in some]
-    yield from notes_of_hosts(judge.host_findings)
-    yield from tasks(judge, everything, verbose)
+    yield from tasks(judge, rows, verbose)
     yield ""
-    if any(row.bad for row in everything):
+    if any(row.bad for row in rows):
         yield f"The pages are below {SITE}"
-    yield from summary(judge, everything)
+    yield from summary(judge, rows)
 
 
 def info_of(judge: Any) -> Any:
@@ -240,12 +215,10 @@ def opening(judge: Any) -> Iterator[str]:
         yield WRONG_COMMAND
         for line in judge.text:
             yield from folded(escape(line))
-    for why in dict.fromkeys(judge.not_spoken.values()):
+    for why in dict.fromkeys(facts.why for facts in judge.refused):
         yield from wrapped(escape(why), "  ", "    ")
-    for stderr in judge.stderr.values():
-        if stderr:
-            yield from stderr_lines(stderr)
-            return
+    for facts in [facts for facts in judge.refused if facts.stderr][:1]:
+        yield from stderr_lines(facts.stderr)
 
 
 def unknown_calls(judge: Any) -> Iterator[str]:
@@ -258,39 +231,43 @@ def unknown_calls(judge: Any) -> Iterator[str]:
             yield from wrapped(f"The server has no tool {name!r}, which --call allows.")
 
 
-def fault_lines(fault: Fault, requirements: Any, verbose: bool) -> Iterator[str]:
-    yield from failure(fault.row, requirements)
-    count = len(fault.others)
-    if not count:
+def fault_lines(rows: list[Row]) -> Iterator[str]:
+    """Show the first of the rules that fail for the same reason, and name the others."""
+    yield from failure(rows[0])
+    others = rows[1:]
+    if not others:
         return
-    tell = count <= MOST_FOLDED or verbose
-    end = ":" if tell else "; --verbose shows them."
-    text = counted(count, "more rule fails", "more rules fail")
-    yield f"      {text} for the same reason{end}"
-    for row in fault.others if tell else ():
+    text = counted(len(others), "more rule fails", "more rules fail")
+    yield f"      {text} for the same reason:"
+    for row in others[:MOST_FOLDED]:
         yield from wrapped(f"{row.rule.title}. [{row.rule.level}]", "      - ", " " * 8)
+    if len(others) > MOST_FOLDED:
+        yield "      - ..."
     yield ""
 
 
-def failure(row: Row, requirements: Any) -> Iterator[str]:
+def failure(row: Row) -> Iterator[str]:
     rule = row.rule
     verdict = row.verdict
     yield from wrapped(f"{rule.title}.", f"{row.word:6}", " " * 6)
     level = LEVELS.get(rule.level, rule.level)
     yield from wrapped(f"{level}; {' '.join(row.revisions)}", " " * 6)
-    for page in list(pages_of(rule, row.revisions[-1], requirements))[:1]:
+    for page in page_about(rule, row.revisions[-1]):
         yield " " * 6 + page.replace(SITE, "page ")
     if row.outcome == "late":
         yield "      The time was over before this rule could be judged."
         return
-    broken = verdict.broken
-    yield from conversation(verdict.said, broken)
-    yield from labelled("Expected", escape(broken.expected))
-    yield from labelled("Got", escape(broken.got))
+    yield from what_broke(verdict)
     if rule.client:
         yield from labelled("Then", rule.client)
     yield from stderr_lines(verdict.stderr)
     yield ""
+
+
+def what_broke(verdict: Any) -> Iterator[str]:
+    yield from conversation(verdict.said)
+    yield from labelled("Expected", escape(verdict.broken.expected))
+    yield from labelled("Got", escape(verdict.broken.got[:300]))
 
 
 def labelled(label: str, text: str) -> Iterator[str]:
@@ -304,9 +281,10 @@ def stderr_lines(lines: tuple[str, ...]) -> Iterator[str]:
         yield from folded(escape(line))
 
 
-def counts(rows: dict[str, list[Row]], verbose: bool) -> Iterator[str]:
+def counts(rows: list[Row], verbose: bool) -> Iterator[str]:
     """Yield how many rules hold under each heading."""
-    for heading, some in rows.items():
+    for heading in HARM:
+        some = [row for row in rows if row.heading == heading]
         good = sum(row.outcome == "ok" for row in some)
         bad = sum(row.outcome == "FAIL" for row in some)
         known = sum(row.known for row in some)
@@ -323,15 +301,13 @@ def counts(rows: dict[str, list[Row]], verbose: bool) -> Iterator[str]:
                 yield from quiet(row)
 
 
-def pages_of(rule: Any, revision: str, requirements: Any) -> Iterator[str]:
-    """Yield the pages of the specification, that of the revision first."""
+def page_about(rule: Any, revision: str) -> Iterator[str]:
+    """Yield the address of a page of the specification, that of the revision if any."""
     for slug in rule.slugs:
-        if slug not in requirements:
-            continue
-        pages = requirements[slug].page.split("; ")
-        pages.sort(key=lambda page: revision not in page)
-        for page in pages:
-            yield address_of(page, revision)
+        if slug in requirements():
+            pages = requirements()[slug].page.split("; ")
+            yield address_of(max(pages, key=lambda page: revision in page), revision)
+            return
 
 
 def address_of(page: str, revision: str) -> str:
@@ -348,46 +324,28 @@ def address_of(page: str, revision: str) -> str:
     return f"{SITE}{date}/{path}"
 
 
-def conversation(said: tuple[str, ...], broken: Any) -> Iterator[str]:
-    """Yield the last lines of a conversation, and a caret under the fault."""
+def conversation(said: tuple[str, ...]) -> Iterator[str]:
+    """Yield the last lines of a conversation."""
     lines = list(said)
-    if broken.line and lines and lines[-1][:1] == "<":
-        lines.pop()
     if len(lines) > MOST_SAID:
         lines = ["  ...", *lines[-MOST_SAID:]]
     for line in lines:
         yield from folded(escape(compact(line)))
-    if broken.line:
-        yield from folded(f"< {escape(broken.line)}", broken.at)
 
 
-def folded(text: str, at: int = -1) -> Iterator[str]:
-    """Yield a message in lines that fit the width, and a caret under a position.
-
-    The position does not count the two characters before the message. The middle of a
-    long message is left out.
-    """
-    caret = at + 2 if at >= 0 else -1
-    half = MOST_SHOWN // 2
-    if len(text) > MOST_SHOWN and caret > half:
-        text = f"{text[:2]}...{text[caret - half:caret + half]}"
-        caret = half + 5
+def folded(text: str) -> Iterator[str]:
+    """Yield a message in lines that fit the width, without the middle of a long one."""
     if len(text) > MOST_SHOWN:
-        left_out = len(text) - MOST_SHOWN
-        text = f"{text[:MOST_SHOWN - 100]} ({left_out} characters) {text[-100:]}"
+        text = f"{text[:MOST_SHOWN - 100]} ... {text[-100:]}"
     room = WIDTH - 10
     for start in range(0, len(text), room):
-        indent = 10 if start else 8
-        part = text[start:start + room]
-        yield " " * indent + part
-        if start <= caret < start + room:
-            yield " " * (indent + caret - start) + "^"
+        yield " " * (10 if start else 8) + text[start:start + room]
 
 
 def compact(line: str) -> str:
     """Leave out blanks, and the `_meta` that every modern request has."""
     try:
-        message = json.loads(line[2:])
+        message = json.loads(line[2:], parse_float=int)  # 1e0 would be shown as 1.0
     except (ValueError, RecursionError):
         return line
     with contextlib.suppress(TypeError, KeyError, AttributeError):
@@ -415,17 +373,6 @@ def reason(lack: Any) -> str:
     return f"needs {FEATURES.get(lack.what, lack.what)}"
 
 
-def notes_of_hosts(findings: list[Any]) -> Iterator[str]:
-    """Yield what hosts would refuse or change, for each rule of a host."""
-    if findings:
-        yield f"{'Hosts ':.<30} {counted(len(findings), 'note', 'notes')}"
-    for host, places, rule, source in findings:
-        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-        yield from wrapped(escape(f"{host}: {places[0]}{more}. {rule}"), "note  ",
-                           " " * 6)
-        yield " " * 6 + escape(source)
-
-
 def tasks(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
     """Say what the author can do to have more rules judged."""
     lacks = collections.Counter(row.lack() for row in rows
@@ -449,8 +396,9 @@ def tasks(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
         return
     yield from wrapped(f"{text} special tools. Add them to a copy of the server for "
                        "tests. The descriptions say what they do.")
-    for name in judge.special_needed(names):
-        yield json.dumps(judge.special_entry(name))
+    group = {"hold", "release", "stopped"}  # one needs the others
+    for name in sorted({*names, *(group if group & {*names} else ())}):
+        yield json.dumps(FIXTURE[name])
 
 
 def changed_tools(judge: Any, names: list[str]) -> Iterator[str]:
@@ -458,10 +406,10 @@ def changed_tools(judge: Any, names: list[str]) -> Iterator[str]:
     found: dict[str, str] = {}
     for facts in judge.spoken:
         for name in names:
-            if name in facts.tools() and not judge.is_special(facts.tools()[name]):
+            if name in facts.tools() and not special(facts.tools()[name]):
                 found[name] = str(facts.tools()[name].get("description"))
     for name, text in found.items():
-        wanted = judge.special_entry(name)["description"]
+        wanted = FIXTURE[name]["description"]
         yield from wrapped(
             f"The tool {name} is not a special tool, because its description is "
             f"{shown(text, 200)} and not {shown(wanted, 400)}.")

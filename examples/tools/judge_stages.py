@@ -1,7 +1,7 @@
 """`judge.py --stage N`: judge a server that somebody builds step by step.
 
 A stage plays what belongs to steps 1 to N. It shows only the first conversation that
-fails, and says what to build next. A step holds only if the server has its features.
+breaks a MUST, and says what to build next. It demands the features of its steps.
 Stage 1 plays the lines of the table ENVELOPE in test_mcp_ref.py.
 """
 from __future__ import annotations
@@ -10,52 +10,35 @@ import json
 import os
 import re
 import sys
-from typing import Any, Callable, Iterator, NamedTuple
+from typing import Any, Iterator, NamedTuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from common import escape  # noqa: E402
-from judge_report import (changed_tools, conversation, counted,  # noqa: E402
-                          failure, labelled, stderr_lines, wrapped)
-from judge_talk import (GRACE, OVER, UNFLUSHED, WRONG_COMMAND, Broken,  # noqa: E402
-                        Connection, Waits, answers_at_end, parsed, shown)
-from test_mcp_ref import ENVELOPE, MODERN, hello  # noqa: E402
+from judge_report import (changed_tools, counted, failure,  # noqa: E402
+                          stderr_lines, what_broke, wrapped)
+from judge_talk import (BYTES, FIXTURE, UNFLUSHED, WRONG_COMMAND, Broken,  # noqa: E402
+                        Connection, Talk, Verdict, Waits, answers_at_end, parsed,
+                        shown)
+from test_mcp_ref import ENVELOPE, MODERN, Transcript, hello  # noqa: E402
 
 LAST = 7
 STEPS = {  # number -> (name, what to build)
-    1: ("messages",
-        "Receive one line, decode it as JSON, and classify the message. It is a request "
-        'if jsonrpc is "2.0", method is a string, id is a string or an integer, and '
-        "params, if there are any, are an object. Respond to an unknown method with the "
-        "error -32601, to a message that is not valid with -32600, and to a line that "
-        "is not JSON with -32700. A message with a method and without an id is a "
-        "notification: do not respond to it, even if its method is unknown. A message "
-        "with result or error is a response: do not respond to it, either. Flush stdout "
-        "after each line. No line may end the program."),
-    2: ("handshake",
-        "Open a session: respond to initialize with protocolVersion, capabilities and "
-        "serverInfo, and to ping with an empty object. In the revision 2025-03-26, "
-        "respond to a batch with an array."),
-    3: ("tools",
-        "Declare the capability tools. Respond to tools/list with name and inputSchema, "
-        "and to tools/call with content. Call a handler only if the arguments have no "
-        "faults by the schema."),
-    4: ("stdout is the wire",
-        "Make sure that print() and child processes cannot write to stdout, and cannot "
-        "read from stdin. Add the tool shout, which prints."),
-    5: ("side by side",
-        "Run each handler in a thread of its own. Write under a lock. Report progress, "
-        "and do not respond to a request that was cancelled. At the end of stdin, "
-        "respond to what has arrived."),
-    6: ("asking",
-        "Send requests to the client while a handler runs, with ids of your own, and "
-        "wait for the responses. Ask only for what the client offers."),
-    7: ("modern",
-        "Respond to server/discover. Serve requests of the modern era, which name the "
-        "revision 2026-07-28 in their _meta, without a session. Respond to "
-        "subscriptions/listen with the notification "
-        "notifications/subscriptions/acknowledged, and leave the request open until it "
-        "is cancelled. Ask by a result with the resultType input_required.")}
+    1: ("messages", "Respond to each request, to an unknown method with the error -32601. "
+        "Do not respond to notifications and responses. Respond to a message that is not "
+        "valid with -32600, and to a line that is not JSON with -32700. Flush stdout after "
+        "each line. No line may end the program."),
+    2: ("handshake", "Respond to initialize and ping. If the id of a request cannot be "
+        "read, the error has the id null up to 2025-06-18, and later none."),
+    3: ("tools", "Declare the capability tools. Respond to tools/list, and to tools/call "
+        "if the arguments have no faults by the schema."),
+    4: ("stdout is the wire", "Let print() and child processes write to stderr, and read an "
+        "empty stdin. Add the tool shout, which prints."),
+    5: ("side by side", "Respond to a ping while a tool runs. Report progress, and do not "
+        "respond to a request that was cancelled."),
+    6: ("asking", "Send requests to the client while a handler runs, if it offers that."),
+    7: ("modern", "Respond to server/discover and subscriptions/listen. Serve requests that "
+        "name the revision 2026-07-28 in their _meta, without a session.")}
 
 
 class Demand(NamedTuple):
@@ -66,8 +49,8 @@ class Demand(NamedTuple):
 
 
 DEMANDS = {  # step -> what it demands
-    3: Demand(r'"\$tool"', ("echo", "add"),
-              "The judge could not call a tool. Copy echo and add from below, or "
+    3: Demand(r'"\$tool"', ("echo", "add", "place", "fail"),
+              "The judge could not call a tool. Copy the entries below, or "
               'declare "annotations": {"readOnlyHint": true} in a tools/list entry.'),
     4: Demand('"shout"', ("shout",), "The tool shout is missing."),
     5: Demand('"count"', ("count",),
@@ -75,31 +58,11 @@ DEMANDS = {  # step -> what it demands
     6: Demand('"(ask|roots|sample|visit)"', ("ask", "roots"),
               "No tool asks the client: ask and roots are missing."),
     7: Demand("subscriptions/listen", (), "The server does not speak 2026-07-28.")}
-AREAS = {  # area of requirements -> step
-    "base": 2,
-    "meta": 2,
-    "batch": 2,
-    "life": 2,
-    "ping": 2,
-    "stdio": 2,
-    "tools": 3,
-    "tasks": 3,
-    "jsonschema": 3,
-    "res": 3,
-    "prompts": 3,
-    "comp": 3,
-    "page": 3,
-    "cancel": 5,
-    "progress": 5,
-    "log": 5,
-    "roots": 6,
-    "samp": 6,
-    "elic": 6,
-    "mrtr": 7,
-    "ver": 7,
-    "state": 7,
-    "cache": 7,
-    "subs": 7}
+AREAS = {  # step -> areas of requirements; all others belong to step 2
+    3: ("tools", "tasks", "jsonschema", "res", "prompts", "comp", "page"),
+    5: ("cancel", "progress", "log"),
+    6: ("roots", "samp", "elic"),
+    7: ("mrtr", "ver", "state", "cache", "subs")}
 STEPS_OF = {  # requirement -> step, where the area has another one
     "stdio.stdout-only-messages": 4,
     "stdio.shutdown.server-eof-exit": 5}
@@ -107,64 +70,39 @@ ASKING = {"roots", "ask", "visit", "sample"}
 BESIDE = {"count", "hold", "release", "stopped", "say", "update", "change"}
 # Lines of ENVELOPE that show the most frequent mistakes. They are played first.
 COMMON = (
-    "the id 7",
-    "the id 0",
-    'the id "7"',
-    "not JSON: {bad json",
-    "ID is not id",
-    "not a valid message: 42",
-    "null is not a valid id",
-    "params 5",
-    "the method is 5",
+    "the id 7", "the id 0", 'the id "7"', "not JSON: {bad json", "ID is not id",
+    "not a valid message: 42", "null is not a valid id", "params 5", "the method is 5",
     'a response to an unknown request: "id":99,"result"')
 # Lines whose name begins like this need a thorough parser. They fail no stage, because
 # some languages cannot tell 1 from 1.0, for example. They are played last.
 DETAILS = (
-    "the id 9007",
-    "the id 1000000",
-    'the id "\\ud8',
-    "1.0 is not",
-    "1e0 is not",
-    "1e400 is not",
-    "the last of two ids",
-    'the method "\\ud800',
-    "a malformed response",
+    "the id 9007", "the id 1000000", 'the id "\\ud8', "1.0 is not", "1e0 is not",
+    "1e400 is not", "the last of two ids", 'the method "\\ud800', "a malformed response",
     'a response to an unknown request: "id":null',
-    'a response to an unknown request: "error"',
-    "bad params without",
-    "a byte order mark",
-    "white space",
-    "not UTF-8",
-    "not JSON: \x0c",
-    "not JSON: {}\xa0",
-    'not JSON: "\r',
-    'not JSON: "\x00',
-    "not JSON: \x00",
-    "not JSON: \ufeff",
-    "not JSON: NaN",
-    'not JSON: {"a"',
-    "not JSON: -Inf",
-    "not JSON: [[",
-    "not JSON: 9",
-    'not JSON: {"jsonrpc"')
+    'a response to an unknown request: "error"', "bad params without",
+    "a byte order mark", "white space", "not UTF-8",
+    *(f"not JSON: {text}" for text in (
+        "\x0c", "{}\xa0", '"\r', '"\x00', "\x00", "\ufeff", "NaN", '{"a"', "-Inf", "[[",
+        "9", '{"jsonrpc"')))
 ALSO = {  # name of a line -> another code that is right
     "a byte order mark": -32700,  # a parser of JSON may refuse it
-    "not JSON: " + "9" * 20: -32600,  # a number, but not every parser reads it
+    'not JSON: {"a":{"a":{"a":{"a":': -32600,  # so are this one, nested very deeply,
+    "not JSON: " + "9" * 20: -32600,  # and a long number, if a parser reads them
     "not JSON: 9..": -32600}
-MOST_SILENT = 2  # lines without a response, after which the others are not played
-IN_ORDER = 20  # responses in the order of the lines, after which the next is not late
-SHOWN_EACH = 25  # lines, after which the progress is shown
+PATTERN = '{"jsonrpc":"2.0","error":{"code":"$code","message":"...","...":0},"...":0}'
 
 
 def step_of(rule: Any) -> int:
     """Return the step that a rule belongs to."""
-    step = AREAS.get(rule.subject, 2)
+    step = 2
+    for number, areas in AREAS.items():
+        if rule.subject in areas:
+            step = number
     for slug in rule.slugs[:1]:
         step = STEPS_OF.get(slug, step)
     if rule.transcript:
-        text = text_of(rule)
-        names = {*re.findall(r'"name":"(\w+)"', text)}
-        if '"$tool"' in text or names:
+        names = {*re.findall(r'"name":"(\w+)"', rule.text)}
+        if '"$tool"' in rule.text or names:
             step = max(step, 3)
         step = 5 if names & BESIDE and step < 5 else step
         step = 6 if names & ASKING else step
@@ -173,57 +111,42 @@ def step_of(rule: Any) -> int:
     return step
 
 
-def text_of(rule: Any) -> str:
-    """Return the lines of a rule's transcript."""
-    return "\n".join(text for _, text in rule.transcript.steps)
-
-
 # --- Stage 1: the envelope ------------------------------------------------------------
 
 
-class Line(NamedTuple):
-    """A line of the table that got a wrong response."""
-    why: str
-    line: bytes
-    expected: str
-    got: str
-    stderr: tuple[str, ...] = ()  # its last lines, if the process has ended
-
-
 class Envelope:
-    """Plays the lines of ENVELOPE, each followed by a valid request."""
+    """Plays the lines of ENVELOPE, up to the first one with a wrong response."""
 
-    def __init__(self, command: list[str], show: Callable[[str], None],
-                 waits: Waits) -> None:
+    def __init__(self, command: list[str], waits: Waits) -> None:
         self.command = command
         self.waits = waits
-        self.show = show  # takes a text about the progress
         self.right = 0
-        self.silent = 0  # lines without a response
-        self.in_order = 0  # responses that came before that to a later request
         self.why = ""  # why the server does not respond at all
         self.stderr: tuple[str, ...] = ()  # of a server that does not respond
-        self.wrong: list[Line] = []
-        self.details: list[Line] = []
+        self.wrong: list[tuple[str, Verdict]] = []
+        self.details: list[tuple[str, Verdict]] = []
         self.end: Any = None
 
     def run(self) -> None:
-        lines = sorted(ENVELOPE, key=place_of)
-        for number, (why, line, reply) in enumerate(lines):
-            if number % SHOWN_EACH == 0:
-                self.show(f"Step 1, messages: line {number + 1} of {len(lines)} ...")
-            if self.end is None:
+        for why, line, reply in sorted(ENVELOPE, key=place_of):
+            if self.end is None and not self.wrong:
                 self.connect()
-            fault = None if self.why else self.fault(why, line, reply)
-            if self.why or self.silent == MOST_SILENT:
+            if self.why or self.wrong:
                 break
-            if fault is None:
+            talk = Talk(rule_about(why, line, reply), self.end,
+                        {"any": "no/such", "revisions": ()})
+            try:
+                talk.run()
+                for one in self.end.checker.findings:  # a talk leaves these to the checker
+                    if "second response" in one.text or type(parsed(one.line)) is not dict:
+                        raise Broken("no such line", one.line.decode("utf-8", "replace"))
                 self.right += 1
-                continue
-            one = Line(why, line, *fault, self.end.crash())
-            kind = self.details if why.startswith(DETAILS) else self.wrong
-            kind.append(one)
-            if self.end.ended:
+            except Broken as error:
+                kind = self.details if why.startswith(DETAILS) else self.wrong
+                if talk.said[-1][0] != "<":  # nothing came that could be wrong in detail
+                    error = Broken(expectation(reply), error.got)
+                kind.append((why, Verdict("FAIL", None, tuple(talk.said), error,
+                                          self.end.crash())))
                 self.close()
         self.close()
 
@@ -235,71 +158,46 @@ class Envelope:
     def connect(self) -> None:
         """Start the server, and open a session if it already knows how."""
         self.end = Connection(self.command, "2025-11-25", self.waits, 0.0, "no/such")
-        self.end.give(json.dumps({"jsonrpc": "2.0", "id": "judge",
-                                  "method": "initialize",
-                                  "params": hello("2025-11-25")}).encode())
-        responses = self.responses(True)
-        if any("result" in one for one in responses if type(one) is dict):
-            self.end.give(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-        texts = [one for one in responses if type(one) is str]
-        if self.end.ended and texts and texts == responses:
-            self.why = f"{WRONG_COMMAND} {texts[0][:200]}"
-        elif self.end.fresh:
-            self.why = f"Two requests got no response: {self.end.ended}."
-            if answers_at_end(self.end):
-                self.why = UNFLUSHED
+        talk = Talk(Transcript("The handshake", "", (), ("raw",), (), []), self.end, {})
+        try:
+            if "result" in talk.ask("initialize", hello("2025-11-25")):
+                talk.give('{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        except Broken:
+            texts = self.end.texts()
+            if self.end.ended and texts and len(texts) == self.end.checker.judged:
+                self.why = f"{WRONG_COMMAND} {texts[0][:200]}"
+            elif self.end.fresh:
+                self.why = f"initialize and no/such got no response: {self.end.ended}."
+                if answers_at_end(self.end):
+                    self.why = UNFLUSHED
             self.stderr = self.end.crash()
 
-    def responses(self, expects: bool) -> list[Any]:
-        """Return all messages that come before the response to a further request.
 
-        Responses may come in any order, so that an expected one may come a bit later.
-        """
-        name = self.end.ask_barrier()
-        found: list[Any] = []
-        over = False  # the further request was answered
-        while not over or expects and not found:
-            seconds = self.end.waits.answer
-            if over:
-                seconds = GRACE / 8 if self.in_order > IN_ORDER else GRACE
-            if self.end.fresh:
-                seconds = self.end.waits.first
-            line = self.end.next(self.end.scaled(seconds))
-            if line is None or line == OVER:
-                if not over:
-                    why = "the next request gets no response"
-                    self.end.ended = self.end.ended or why
-                return found
-            message = parsed(line)
-            if type(message) is dict and message.get("id") == name:
-                over = True
-                self.in_order += bool(found)
-            elif message is not None:
-                found.append(message)
-                if over:
-                    self.in_order = 0
-            elif line.strip():
-                found.append(line.decode("utf-8", "replace"))
-        return found
+def rule_about(why: str, line: bytes, reply: Any) -> Transcript:
+    """Make a rule of a row of ENVELOPE."""
+    BYTES[why] = line
+    steps = [(">", f"<{why}>")]
+    if reply:
+        rid, code = reply
+        right = [(json.dumps(rid), code)]
+        if why[:30] in ALSO:
+            right.append(("null", ALSO[why[:30]]))
+        if code == -32600:  # some libraries take params of a wrong type for invalid ones
+            right.append((json.dumps(rid), -32602))
+        is_right = f"(json.dumps(last.get('id')), code) in {right}"
+        steps += [("<", PATTERN), ("=", f"{is_right}  # {expectation(reply)}")]
+    if why.startswith("a malformed response"):  # it may be ignored as well
+        steps = [("<?", PATTERN), (">", f"<{why}>")]
+    return Transcript(why, "MUST", (), ("raw",), (), steps)
 
-    def fault(self, why: str, line: bytes, reply: Any) -> tuple[str, str] | None:
-        """Return what was expected for a line and what came, or None if it is right."""
-        self.end.give(line)
-        responses = self.responses(reply is not None)
-        expected = "no response"
-        if reply:
-            rid = f"the id {shown(reply[0], 60)}"
-            if reply[0] is None:
-                rid = "no id, or null"
-            expected = f"the error {reply[1]} with {rid}"
-        if self.end.ended:
-            self.silent += self.end.child.poll() is None
-            return f"{expected}, and that the server goes on", self.end.ended
-        also = (None, ALSO.get(why[:30]))
-        if right(responses, reply) or right(responses, also):
-            return None
-        got = ", ".join(json.dumps(one, ensure_ascii=False) for one in responses)
-        return expected, got or "no response"
+
+def expectation(reply: Any) -> str:
+    """Say what has to come, for somebody who gets nothing or a wrong code or id."""
+    if not reply:
+        return "no response, and that the server goes on"
+    rid, code = reply
+    name = "no id, or null" if rid is None else f"the id {shown(rid, 60)}"
+    return f"the error {code} with {name}, and that the server goes on"
 
 
 def place_of(row: Any) -> tuple[int, int]:
@@ -311,119 +209,95 @@ def place_of(row: Any) -> tuple[int, int]:
     return (2 if why.startswith(DETAILS) else 1), 0
 
 
-def right(responses: list[Any], reply: Any) -> bool:
-    """Compare the responses to a line with the reply of the table."""
-    if reply is None:
-        return not responses
-    if len(responses) != 1 or type(responses[0]) is not dict:
-        return False
-    rid, code = reply
-    error = responses[0].get("error")
-    if type(error) is not dict or json.dumps(responses[0].get("id")) != json.dumps(rid):
-        return False
-    # some libraries take params of a wrong type for invalid params
-    return error.get("code") == code or (code, error.get("code")) == (-32600, -32602)
-
-
 # --- The report -----------------------------------------------------------------------
 
 
-def stage_one(command: list[str], stage: int, verbose: bool,
-              show: Callable[[str], None], waits: Waits = Waits()
+def stage_one(command: list[str], stage: int, verbose: bool, waits: Waits = Waits()
               ) -> tuple[int, list[str]]:
     """Play the envelope. Return the exit status and the lines of the report."""
-    play = Envelope(command, show, waits)
+    play = Envelope(command, waits)
     play.run()
-    lines = [f"Step 1, messages: {play.right} of {len(ENVELOPE)} lines get the right "
-             "response."]
+    before = ", up to this one:" if play.wrong else "."
+    lines = [f"Stage 1, messages: {play.right} of {len(ENVELOPE)} lines get the right "
+             f"response{before}"]
     if play.why:
         lines += [*wrapped(escape(play.why)), *stderr_lines(play.stderr)]
-    elif play.silent == MOST_SILENT:
-        lines.append(f"The others were not played: {MOST_SILENT} lines got no response.")
-    if play.wrong:
-        lines += wrong_line(play.wrong[0])
+    for why, verdict in play.wrong:
+        lines += wrong_line("FAIL", why, verdict)
     if play.why or play.wrong:
         return 1, lines + to_build(1)
     if play.details:
-        text = counted(len(play.details), "line differs in a detail",
-                       "lines differ in details")
-        lines += wrapped(f"{text} that need a thorough parser. --verbose shows them.")
-    for one in play.details if verbose else ():
-        lines += wrong_line(one)
+        text = counted(len(play.details), "response differs", "responses differ")
+        lines += wrapped(f"{text} where only a thorough parser is right. --verbose shows "
+                         "more.")
+    for why, verdict in play.details if verbose else ():
+        lines += wrong_line("detail", why, verdict)
     if stage == 1:
         lines += finished(1)
     return 0, lines
 
 
-def wrong_line(one: Line) -> Iterator[str]:
+def wrong_line(word: str, why: str, verdict: Verdict) -> Iterator[str]:
+    why = why.replace('not JSON: {"a":{', 'nested very deeply: {"a":{')
     yield ""
-    yield from wrapped(f"{escape(one.why[:60])}", "FAIL  ", " " * 6)
-    said = (f"> {one.line[:3000].decode('utf-8', 'backslashreplace')}",)
-    yield from conversation(said, Broken(one.expected, one.got))
-    yield from labelled("Expected", escape(one.expected))
-    yield from labelled("Got", escape(one.got[:300]))
-    yield from stderr_lines(one.stderr)
+    yield from wrapped(escape(why[:60]), f"{word}  ", " " * 6)
+    yield from what_broke(verdict)
+    yield from stderr_lines(verdict.stderr)
 
 
 def to_build(step: int) -> list[str]:
     name, words = STEPS[step]
-    return ["", *wrapped(f"Build next (step {step}, {name}): {words}")]
+    return ["", *wrapped(f"Build next (stage {step}, {name}): {words} The details are in "
+                         "examples/steps/README.md.")]
 
 
 def finished(stage: int) -> list[str]:
     """Say what comes after a stage that holds."""
     if stage == LAST:
-        return ["", "All steps hold. Judge the server without --stage now."]
+        return ["", "All stages hold. Judge the server without --stage now."]
     return [f"Stage {stage} holds.", *to_build(stage + 1)]
 
 
-def stage_report(rows: list[Any], requirements: Any, stage: int, judge: Any
-                 ) -> tuple[int, list[str]]:
+def stage_report(rows: list[Any], stage: int, judge: Any) -> tuple[int, list[str]]:
     """Return the exit status and the lines of the report for stages after the first."""
     lines = []
     if not judge.spoken:
-        why = next(iter(judge.not_spoken.values()), "")
-        lines += ["Step 2, handshake: the server opens no session.",
+        why = judge.refused[0].why
+        lines += ["Stage 2, handshake: the server opens no session.",
                   *wrapped(escape(why), "      "), *to_build(2)]
         return 1, lines
     for step in range(2, stage + 1):
         some = [row for row in rows if step_of(row.rule) == step and
                 row.rule.level == "MUST"]
-        lines += wrapped(count_of(step, some, judge))
+        lines += wrapped(count_of(step, some))
         bad = [row for row in some if row.bad]
         if bad:
-            lines += ["", *failure(bad[0], requirements), *to_build(step)[1:]]
+            lines += ["", *failure(bad[0]), *to_build(step)[1:]]
             return 1, lines
         if step in DEMANDS and not met(DEMANDS[step], some):
             lines += [*missing(DEMANDS[step], judge), *to_build(step)]
             return 1, lines
+    bad = [row for row in rows if row.bad and row.rule.level != "MUST"]
+    if bad:
+        text = counted(len(bad), "rule fails that is", "rules fail that are")
+        lines += wrapped(f"{text} not a MUST. Without --stage, the report shows more.")
     return 0, lines + finished(stage)
 
 
-def count_of(step: int, rows: list[Any], judge: Any) -> str:
-    """Say how many rules of a step hold, and what the others wait for."""
+def count_of(step: int, rows: list[Any]) -> str:
+    """Say how many rules of a step hold, and how many need special tools."""
     good = sum(row.outcome == "ok" for row in rows)
-    text = f"Step {step}, {STEPS[step][0]}: {counted(good, 'rule holds', 'rules hold')}"
-    waiting = [row.lack() for row in rows
-               if row.outcome == "not judged" and row.applies]
-    tools = judge.special_needed([lack.what for lack in waiting if lack.kind == "tool"])
-    calls = any(lack.kind == "call" for lack in waiting)
-    wishes = []
-    if tools:
-        word = "tool" if len(tools) == 1 else "tools"
-        wishes.append(f"the special {word} {', '.join(tools)}")
-    if calls:
-        wishes.append("a tool that the judge may call")
-    if not wishes:
-        return text + "."
-    wait = counted(len(waiting), "waits", "wait")
-    return f"{text}, {wait} for {' and '.join(wishes)}."
+    waiting = sum(row.outcome == "not judged" and row.applies for row in rows)
+    text = f"Stage {step}, {STEPS[step][0]}: {counted(good, 'rule holds', 'rules hold')}"
+    if waiting:
+        text += f", {waiting} cannot be judged without special tools"
+    return text + "."
 
 
 def met(demand: Demand, rows: list[Any]) -> bool:
     """Tell whether a rule of a step holds whose messages have the pattern."""
-    return any(row.outcome == "ok" and row.rule.transcript and
-               re.search(demand.pattern, text_of(row.rule)) for row in rows)
+    return any(row.outcome == "ok" and re.search(demand.pattern, row.rule.text)
+               for row in rows)
 
 
 def missing(demand: Demand, judge: Any) -> Iterator[str]:
@@ -434,4 +308,4 @@ def missing(demand: Demand, judge: Any) -> Iterator[str]:
         yield ""
         yield "These are the entries in tools/list. The descriptions say what they do:"
     for name in demand.tools:
-        yield json.dumps(judge.special_entry(name))
+        yield json.dumps(FIXTURE[name])

@@ -26,8 +26,9 @@ sys.path[:0] = [ROOT, os.path.dirname(os.path.abspath(__file__))]
 
 import common  # noqa: E402
 from line_checker import MODERN_ERA, LineChecker  # noqa: E402
-from test_mcp_ref import (Play, Transcript, caret, difference,  # noqa: E402
-                          hello, modern_meta)
+from mcp_ref import Client  # noqa: E402
+from test_mcp_ref import (Play, Transcript, difference,  # noqa: E402
+                          fixture_server, hello, modern_meta)
 
 SILENCE = 0.3  # seconds after which the judge asks whether the server is still there
 GRACE = 0.4  # seconds that a line may be later than the answer to that question
@@ -43,6 +44,29 @@ BARRIER = "judge-barrier-"  # begins the ids of requests that every server answe
 SLOW = ("tools/call", "prompts/get", "resources/read", "completion/complete")
 PAUSE = b"\0pause\0"  # stands between two parts of a line that are written apart
 PAUSED = 0.05  # seconds; a server that waits for input has read the first part by then
+
+
+COMMON = ("echo", "add")  # tools that transcripts with special tools may need as well
+fixture = fixture_server()
+
+
+@fixture.tool
+def shout(text: str) -> str:
+    """Print the text to stdout, here and in a child process. Return the text."""
+    return text  # only its entry counts
+
+
+with Client(fixture, protocol_version="2024-11-05") as client:  # without outputSchema
+    FIXTURE = {tool["name"]: tool for tool in client.list_tools()}  # name -> its entry
+SPECIAL = FIXTURE.keys() - {*COMMON}  # the transcripts that need these tools are played
+
+
+def special(tool: Any) -> bool:
+    """Tell whether a tool is one of the fixture, by its name and its description."""
+    if type(tool) is not dict or tool.get("name") not in FIXTURE:
+        return False
+    ours = FIXTURE[tool["name"]]["description"]
+    return str(tool.get("description")).split() == str(ours).split()
 
 
 def padded_ping(name: str, padding: bytes) -> bytes:
@@ -72,14 +96,27 @@ class Waits(NamedTuple):
 
 
 class Broken(Exception):
-    """A rule does not hold. It says what was expected, what came, and where."""
+    """A rule does not hold. It says what was expected, and what came."""
 
-    def __init__(self, expected: str, got: str, line: str = "", at: int = -1) -> None:
+    def __init__(self, expected: str, got: str) -> None:
         super().__init__(f"expected {expected}, got {got}")
         self.expected = expected
         self.got = got
-        self.line = line
-        self.at = at  # the position of the fault in the line
+
+
+class Lack(NamedTuple):
+    """Why a rule cannot be judged."""
+    kind: str  # "capability", "feature", "call" or "tool"
+    what: str
+
+
+class Verdict(NamedTuple):
+    """The outcome of a rule in one revision."""
+    outcome: str  # one of RANK
+    lack: Lack | None = None
+    said: tuple[str, ...] = ()  # the conversation up to the fault
+    broken: Broken | None = None
+    stderr: tuple[str, ...] = ()  # its last lines, if the process has ended
 
 
 class Connection:
@@ -102,16 +139,13 @@ class Connection:
         self.checker = LineChecker("Server", revision)
         self.lines: queue.Queue[bytes] = queue.Queue()
         self.errors: collections.deque[str] = collections.deque(maxlen=5)  # of stderr
-        self.sent: list[bytes] = []
-        self.sent_ids: dict[str, Any] = {}  # the text of an id -> the id
+        self.requests: dict[str, Any] = {}  # the text of an id -> the message
         self.tolerant = False  # mend the envelopes; the checker reports their faults
         self.ids: Any = None  # makes ids unique if several rules share the connection
         self.opening: Any = {}  # the result of initialize, once there is one
         self.fresh = True  # nothing has been read yet
         self.ended = ""  # why no line will come any more
         self.barriers = itertools.count(1)
-        self.refusal = ""  # the requirement that a bad answer to initialize breaks
-        self.refusal_verdict: Any = None
         self.writer = concurrent.futures.ThreadPoolExecutor(1)
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.error_reader = threading.Thread(target=self.read_errors, daemon=True)
@@ -121,9 +155,6 @@ class Connection:
     def names(self) -> dict[str, Any]:
         """Return further variables for a transcript, as Play expects."""
         return {}
-
-    def closed(self) -> bool:
-        return False
 
     def scaled(self, seconds: float) -> float:
         """Return a limit that grows with the load of the machine.
@@ -148,8 +179,7 @@ class Connection:
             message = parsed(whole)
             self.checker.heard(message)
             if type(message) is dict and "method" in message:
-                self.sent_ids[str(message.get("id"))] = message.get("id")
-        self.sent.append(line)
+                self.requests[str(message.get("id"))] = message
         self.writer.submit(self.write, line + b"\n")
 
     def write(self, data: bytes) -> None:
@@ -172,7 +202,7 @@ class Connection:
             params = {"params": {"_meta": modern_meta(None, self.revision)}}
         message = {"jsonrpc": "2.0", "id": name, "method": self.barrier, **params}
         self.checker.heard(message)
-        self.sent_ids[name] = name
+        self.requests[name] = message
         self.writer.submit(self.write, json.dumps(message).encode() + b"\n")
         return name
 
@@ -280,7 +310,7 @@ class Connection:
         # mend() repairs the envelope
         worse = any(one.slug != "stdio.stdout-only-messages" for one in faults)
         rid = message.get("id")
-        stray = rid is not None and str(rid) not in self.sent_ids
+        stray = rid is not None and str(rid) not in self.requests
         return worse and ("method" in message or stray)
 
     def mend(self, message: Any) -> bool:
@@ -299,14 +329,20 @@ class Connection:
             if message.get(member, "") is None and other in message:
                 del message[member]
         if type(message.get("id")) in (str, int, float):
-            name = str(message["id"])
-            message["id"] = self.sent_ids.get(name, message["id"])
+            asked = self.requests.get(str(message["id"]), message)
+            message["id"] = asked.get("id")
         return json.dumps(message) != before
 
     def rest(self) -> None:
         """Check the lines that have arrived and were not taken."""
         while self.next(0) not in (None, OVER):
             pass
+
+    def texts(self) -> list[str]:
+        """Return the lines so far that are not a message."""
+        return [finding.line.decode("utf-8", "replace").rstrip()
+                for finding in self.checker.findings
+                if type(parsed(finding.line)) is not dict]
 
     # The end
 
@@ -334,7 +370,7 @@ class Connection:
 
 def answers_at_end(end: Connection) -> bool:
     """Close stdin of a silent server. Return whether it answers now."""
-    if not end.fresh or not end.sent or end.child.poll() is not None:
+    if not end.fresh or not end.requests or end.child.poll() is not None:
         return False
     end.end_input()
     line = end.next(end.waits.end)
@@ -545,7 +581,7 @@ class Talk(Play):
 
         Return the whole response, or raise Broken.
         """
-        name = f"judge {len(self.end.sent)}"
+        name = f"judge {next(self.end.barriers)}"
         message: dict[str, Any] = {"jsonrpc": "2.0", "id": name, "method": method}
         if params is not None:
             message["params"] = params
@@ -592,22 +628,18 @@ def integers(value: Any, depth: int) -> Any:
 
 def explained(want: Any, got: Any, path: list[Any], names: dict[str, Any]) -> Broken:
     """Say in words how a message differs from the one that was expected."""
-    line = json.dumps(got, ensure_ascii=False)
     if type(got) is dict and type(want) is dict:
         for member in ("error", "result"):
             if member in got and member not in want:
                 said = f"the {member} {shown(got[member], 120)}"
-                return Broken(wish(want), said, line)
+                return Broken(wish(want), said)
     where = ".".join(map(str, path)) or "the line"
-    mark = caret(got, path)
-    at = len(mark) - len(mark.lstrip())
     wanted = at_path(want, path, names)
     found = at_path(got, path, {})
     if wanted is MISSING:
-        return Broken(f"no member {where}", shown(found, 60), line, at)
-    if found is MISSING:
-        return Broken(f"{where}: {named(wanted, names)}", "no such member", line)
-    return Broken(f"{where}: {named(wanted, names)}", shown(found, 60), line, at)
+        return Broken(f"no member {where}", shown(found, 60))
+    text = "no such member" if found is MISSING else shown(found, 60)
+    return Broken(f"{where}: {named(wanted, names)}", text)
 
 
 def wish(want: Any) -> str:
@@ -625,11 +657,6 @@ def wish(want: Any) -> str:
 
 
 MISSING = object()
-KINDS = {
-    int: "number",
-    float: "number",
-    str: "string",
-    bool: "boolean"}
 
 
 def at_path(value: Any, path: list[Any], names: dict[str, Any]) -> Any:
@@ -651,9 +678,6 @@ def named(want: Any, names: dict[str, Any]) -> str:
     """Describe an expected value in words."""
     if not isinstance(want, str):
         return shown(want, 200)
-    if want.startswith("$ours:"):
-        kind = type(json.loads(want.partition(":")[2]))
-        return f"a {KINDS[kind]}"
     if want[:1] == "$":
         name = want[1:].rstrip("?")
         return shown(names[name], 200) if name in names else "a value"

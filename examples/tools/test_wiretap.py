@@ -5,10 +5,12 @@ The wiretap changes nothing that it passes on, it records everything, and it exp
 from __future__ import annotations
 
 import contextlib
+import glob
 import io
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -16,6 +18,7 @@ import sys
 import tempfile
 import threading
 import unittest
+from unittest import mock
 from typing import Any, List, Optional, Tuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -102,7 +105,7 @@ def hear(lines: List[str], status: Optional[int] = 0) -> List[Any]:
             last = {"none": (127, "No such file"), "TERM": (-15, "", 15)}.get(rest)
             return [*entries, watch.end(at, *last) if last else watch.end(at, int(rest))]
         elif way != "@":
-            entries.extend(watch.read(at, way, rest.encode("latin-1")))
+            entries.append(watch.read(at, way, rest.encode("latin-1")))
     watch.ended.setdefault(">", at + 0.01)
     return [*entries, watch.end(at + 0.02, status)]
 
@@ -119,7 +122,6 @@ FINE = [*HELLO, CALL, TOLD]
 STRAY = "output on stdout that is not a message: "
 TEXT = "text, perhaps from a call of print()"
 UNREADABLE = "an error without an id: the other side could not read a message"
-LATE = "the response came 4.5 s after the request was given up"
 NOT_AN_ID = " is not a string or an integer"
 
 
@@ -161,13 +163,8 @@ FAULTS: List[Tuple[Any, ...]] = [
      "no response to tools/call a 2: given up after 1.5 s", [*HELLO, CALL, CANCEL]),
     ([*HELLO, CALL, "|", "! 0"], "no response to tools/call a 2 for 0.0 s",
      [*HELLO, CALL, "|", "@ 1", TOLD, "! 0"]),
-    ([*HELLO, CALL, PING[0], "@ 5", TOLD, PING[1]],
-     "ping had to wait for tools/call 2; does the server have only one thread?",
-     [*HELLO, CALL, *PING, "@ 5", TOLD]),
     ([*HELLO, CALL, "@ 0.5", CANCEL, "@ 5.001", TOLD],
-     LATE + "; does the server have only one thread?", [*HELLO, CALL, CANCEL, TOLD]),
-    ([*HELLO, CALL, "@ 0.5", CANCEL, *PING, "@ 5", TOLD], LATE,
-     [*HELLO, CALL, PING[0], ">> 4 ping", "<< 4 = {}", "@ 5", TOLD, PING[1]]),
+     "the response came 4.5 s after the request was given up", [*HELLO, CALL, CANCEL, TOLD]),
     ([*MODERN, NEW_CALL, NEEDS_INPUT], "tools/call a 2 needed input, and was never retried with it",
      [*MODERN, NEW_CALL, NEEDS_INPUT, *RETRY]),
     ([*MODERN, NEW_CALL, STATELESS], "tools/call a 2 needed input, and was never retried with it",
@@ -181,10 +178,8 @@ FAULTS: List[Tuple[Any, ...]] = [
     # Ids.
     ([*HELLO, LIST[0], '<< "1" = {}', LIST[1]], 'id changed: the response has "1", the request 1'),
     ([*HELLO, LIST[0], "<< 1.0 = {}", LIST[1]], "the id 1.0" + NOT_AN_ID),
-    ([*HELLO, "<< true ! -1"], "the id true" + NOT_AN_ID),
     ([*HELLO, ">> 1.0 ping", "<< null ! -32600"], "the id 1.0" + NOT_AN_ID,
      [*HELLO, ">> 1 ping", "<< 1 = {}"]),
-    ([*HELLO, ">> null tools/list"], "the id null" + NOT_AN_ID),
     ([*HELLO, ">> [] tools/list"], "the id []" + NOT_AN_ID),
     ([*HELLO, CALL, CANCEL.replace("2}", '"2"}'), TOLD],
      'id changed: the notification has "2", the request 2'),
@@ -196,7 +191,6 @@ FAULTS: List[Tuple[Any, ...]] = [
     ([*HELLO, TRACKED, TOLD, PROGRESS], 'the progress has the token "t", which no open request has',
      [*HELLO, TRACKED, PROGRESS, TOLD]),
     ([*HELLO, "<< - ! -32700"], UNREADABLE, HELLO),
-    ([*HELLO, "<< null ! -32700"], UNREADABLE),
     # Order, names and kinds.
     ([*HELLO[:2], *LIST, HELLO[2]],
      "out of order: tools/list came before notifications/initialized", [*HELLO, *LIST]),
@@ -220,7 +214,6 @@ FAULTS: List[Tuple[Any, ...]] = [
     ([*HELLO, "<< 1 tools/list", ">> 1 = {}"], "the server must not send tools/list"),
     ([*HELLO, *BOTH], "2025-11-25 has no batches", [*BATCHING, *BOTH]),
     ([*BATCHING, "> []"], "the batch is empty"),
-    ([*BATCHING, "> [[]]"], "the message is not an object"),
     ([*HELLO, '> {"jsonrpc":"1.0","id":2,"method":"ping"}'], 'jsonrpc is not "2.0"', FINE),
     (["< 7"], "the message is not an object"),
     ([*HELLO, CALL, '< {"jsonrpc":"2.0","id":2,"error":[]}', TOLD],
@@ -259,6 +252,10 @@ FAULTS: List[Tuple[Any, ...]] = [
 SOUND: List[List[str]] = [  # more sessions without faults
     [*BATCHING, "> [" + expand(PING[0][3:]) + "]", "< [" + expand(PING[1][3:]) + "]",
      "<< 1 ping", ">> 1 = {}"],
+    # JSON allows blanks after a value, so a carriage return may stand before the newline.
+    [*HELLO, CALL, "< " + expand(TOLD[3:]) + "\r"],
+    # After an error, initialize may come again.
+    [HELLO[0], "<< 0 ! -32602", *(line.replace(" 0 ", " 1 ") for line in HELLO)],
     [*MODERN, *MODERN], [*HELLO, PING[0], CALL, "@ 5", TOLD, PING[1]],
     [">> 0 ping", "<< 0 = {}", *(line.replace(" 0 ", " 1 ") for line in HELLO)]]
 
@@ -340,12 +337,10 @@ class TestTheSessionIsUnchanged(WiretapTest):
                 + b"x" * 300_000 + b'\n[]\n"last line without newline')
         bare = self.play([sys.executable, "-c", ECHO], data)
         full = "/dev/full" if os.path.exists("/dev/full") else self.folder
-        files = {"fine": ["--log", self.path("log"), "--html", self.path("page")],
-                 "not there": ["--log", self.path("no/folder"), "--html", self.folder],
-                 "full": ["--log", full, "--html", full], "only a page": ["--html", full]}
-        for name, options in files.items():
+        for name, path in (("fine", self.path("log")), ("full", full),
+                           ("not there", self.path("no/folder"))):
             with self.subTest(name):
-                ours = self.play(self.command(*options), data)
+                ours = self.play(self.command("--log", path), data)
                 self.assertEqual((bare.stdout, bare.returncode), (ours.stdout, ours.returncode))
                 said = [line for line in ours.stderr.splitlines(True)
                         if not line.startswith(b"wiretap: ")]
@@ -361,8 +356,7 @@ class TestTheSessionIsUnchanged(WiretapTest):
     @unittest.skipUnless(hasattr(os, "mkfifo"), "this system has no named pipes")
     def test_a_log_that_is_a_pipe_without_a_reader_does_not_block_the_session(self) -> None:
         os.mkfifo(self.path("pipe"))
-        done = self.play(self.command("--log", self.path("pipe"), "--html", self.path("page")),
-                         b"x\n" * 9)
+        done = self.play(self.command("--log", self.path("pipe")), b"x\n" * 9)
         self.assertEqual((b"x\n" * 9, 7), (done.stdout, done.returncode))
 
     def test_a_stderr_without_a_reader_does_not_block_the_session(self) -> None:
@@ -431,6 +425,19 @@ class TestTheSessionIsUnchanged(WiretapTest):
         if os.name == "posix":
             self.assertEqual(-signal.SIGTERM, status)
 
+    def threads_that_take(self, number: int, pid: int) -> List[str]:
+        """Return the threads of a process, except the main thread, that do not block a signal.
+
+        Such a thread would end the process. Only Linux tells this.
+        """
+        found = []
+        for path in glob.glob(f"/proc/{pid}/task/*/status"):
+            with open(path, encoding="ascii") as file:
+                blocked = int(re.findall(r"SigBlk:\s+(\w+)", file.read())[0], 16)
+            if path.split("/")[4] != str(pid) and not blocked >> number - 1 & 1:
+                found.append(path)
+        return found
+
     @unittest.skipIf(os.name == "nt", "Windows has other signals")
     def test_signals_reach_the_server_and_a_signal_that_ends_it_ends_the_wiretap(self) -> None:
         code = ("import os, signal\nasked = {signal.SIGTERM, signal.SIGINT}\n"
@@ -442,6 +449,7 @@ class TestTheSessionIsUnchanged(WiretapTest):
         for number in (signal.SIGTERM, signal.SIGINT):
             process = self.start(self.command(code=code))
             self.read(process, 2)
+            self.assertEqual([], self.threads_that_take(number, process.pid))
             process.send_signal(number)
             self.assertEqual(40 + number, process.wait(DEADLINE))
             self.assertEqual([], self.entries()[-1]["flags"])  # because the host sent the signal
@@ -547,23 +555,13 @@ class TestTheRecordIsComplete(WiretapTest):
             self.assertEqual([], faults(lines))
             self.assertNotIn("no response", told(lines))
 
-    def test_a_call_that_was_cancelled_after_a_long_wait_is_a_fault(self) -> None:
-        hung, quick = [*HELLO, CALL, "@ 1.53", CANCEL], [*HELLO, CALL, CANCEL, CANCEL]
-        self.assertIn("\n      1.540 s   no response to tools/call a 2: given up after 1.5 s\n",
-                      told(hung))
-        graph = wiretap.Graph(hear(hung))
-        self.assertEqual(["given up after 1.5 s"], [*filter(None, map(graph.lost, hear(hung)))])
-        self.assertRegex(told(quick), "> tools/call a 2 +given up after 0.0 s")  # a user may cancel
+    def test_the_report_says_how_long_a_call_was_waited_for(self) -> None:
+        for at, words in (("@ 0.5", "given up after 0.5 s"), ("@ 1.53", "given up after 1.5 s")):
+            said = told([*HELLO, CALL, at, CANCEL, CANCEL])
+            self.assertRegex(said, f"> tools/call a 2 +{words}")
         early = [HELLO[0], "! 3"]  # the missing response follows from the end of the server
         self.assertEqual(1, len(faults(early)))
         self.assertRegex(told(early), "> initialize 2025-11-25 0 +no response")
-
-    def test_a_server_that_the_host_has_ended_has_no_fault(self) -> None:
-        for ended, at, status, signalled in (
-                (1.0, 1.5, -9, 0), (0.0, 2.0, -9, 9)):
-            watch = wiretap.Watch()
-            watch.ended = {">": ended} if ended else {}
-            self.assertEqual([], watch.end(at, status, "", signalled)["flags"])
 
     def test_random_messages_never_stop_the_watch(self) -> None:
         chance = random.Random(7)
@@ -575,26 +573,24 @@ class TestTheRecordIsComplete(WiretapTest):
                   {"_meta": json.loads("{%s}" % META)["_meta"], "inputResponses": 1},
                   {"protocolVersion": [], "capabilities": 1, "serverInfo": [1]},
                   {"progressToken": {}}, {"content": [1], "isError": True}]
-        watch, count = wiretap.Watch(), 0
+        watch = wiretap.Watch()
         for _ in range(3000):
             message = {"jsonrpc": "2.0"}
             for key in chance.sample(["id", "method", "params", "result", "error"], 3):
                 message[key] = chance.choice(methods if key == "method" else values)
             line = json.dumps(chance.choice([message, message, [message], [message, 1]]))
-            entries = list(watch.read(0.1, chance.choice("<>"), line.encode()))
-            count += len(entries)
-            self.assertTrue(all(wiretap.label(one) for one in entries))
-        self.assertLess(3000, count)
+            self.assertTrue(wiretap.label(watch.read(0.1, chance.choice("<>"), line.encode())))
         self.assertEqual("end", watch.end(9.0, 0)["kind"])
 
     # The log.
 
-    def test_a_gap_in_the_recording_is_told_and_reading_goes_on(self) -> None:
-        ping, watch = expand(PING[0][3:]).encode() + b"\n", wiretap.Watch()
-        entries = [one for way, data in ((">", ping[:9]), ("gap", ">"), (">", ping))
-                   for one in wiretap.entries_of(watch, 0.1, way, data)]
-        self.assertEqual(["gap", "request"], [one["kind"] for one in entries])
-        self.assertEqual([], entries[1]["flags"])
+    def test_a_log_breaks_off_if_too_many_messages_wait_for_it(self) -> None:
+        log = self.path("log")
+        with mock.patch.object(wiretap, "BACKLOG", -1), \
+                contextlib.redirect_stderr(io.StringIO()) as errors:
+            wiretap.Recorder(["server"], log).finish({"status": 0})
+        self.assertEqual(0, os.stat(log).st_size)
+        self.assertIn("the log breaks off", errors.getvalue())
 
     def test_lines_do_not_depend_on_how_the_bytes_are_divided_into_chunks(self) -> None:
         data = ("\n".join(expand(line[3:]) for line in [*HELLO, CALL]) + "\nlast").encode()
@@ -603,13 +599,6 @@ class TestTheRecordIsComplete(WiretapTest):
         pieces = [*(data[i:i + 1] for i in range(len(data))), b""]
         self.assertEqual(once, [one for piece in pieces for one in parts.feed(0.0, ">", piece)])
         self.assertIn("the last line does not end with a newline", once[-1]["flags"])
-
-    def test_a_carriage_return_before_the_newline_is_no_fault(self) -> None:
-        """JSON allows blanks after a value. The judge decides the same."""
-        line = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32700,"message":"no"}}'
-        flags = [[one["flags"] for one in wiretap.Watch().feed(0.0, "<", line + end)]
-                 for end in (b"\n", b"\r\n")]
-        self.assertEqual(flags[0], flags[1])
 
     def test_a_line_that_is_too_long_is_a_fault_and_is_not_kept_in_memory(self) -> None:
         watch, chunk = wiretap.Watch(), b'{"a":' + b" " * (1 << 24)
@@ -662,8 +651,8 @@ Faults
 Calls, the slowest first
       0.090 s   > x\x1b[2J 3                                       no response
       0.040 s   > tools/call ask 2                                 60.0 ms
+      0.010 s   > initialize 2025-11-25 0                          10.0 ms
       0.070 s   < sampling/createMessage 7                         10.0 ms
-      0.010 s   > initialize 2025-11-25 0                          10.0 ms, with the start of the server
 
 The last lines of stderr
       0.120 s   a\x1b[2J""".strip() % (
@@ -672,19 +661,10 @@ The last lines of stderr
             f">> {number} ping", f"<< {number} = {{}}")]
         said = told([*HELLO, *many])
         self.assertIn("\n                and 5 more\n", said)
-        self.assertEqual(20, said.count("> ping"))
+        self.assertEqual(19, said.count("> ping"))
         said = told([*HELLO, *["< oops"] * 7])
         self.assertEqual((5, 1), (said.count(TEXT), said.count("remedy")))
         self.assertIn("and 2 more of this kind", said)
-
-    def test_the_start_of_the_server_is_not_taken_for_a_slow_response(self) -> None:
-        """All requests that were sent before the first message of the server contain it."""
-        entries = hear([MODERN[0], NEW_CALL, "@ 9", MODERN[1], NEW_TOLD, *RETRY])
-        self.assertEqual([True, True, None], [
-            one.get("has_start") for one in entries if "ms" in one])
-        said = "\n".join(wiretap.report(entries))
-        self.assertRegex(said, "> tools/call a 2 +9000.0 ms, with the start of the server\n")
-        self.assertRegex(said, "the slowest first\n.*> tools/call a 3 ")
 
     # The page.
 
@@ -705,26 +685,20 @@ The last lines of stderr
         self.assertRegex(page, r"<title>m 2, 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d - wiretap</title>")
         self.assertEqual((122, 1), (page.count('class="session"'), page.count("session\" open")))
         fault = "no response to tools/call a 2: given up after 2.0 s"
-        self.assertIn(f'<a href="#s120-5">{fault}</a><span>shows as a call hangs', page)
+        self.assertIn(f'<a href="#s120-5">{fault}</a><span>cause   the tool is slow', page)
         self.assertRegex(page, 'class="[^"]* faults" id="s120-5"')
-        self.assertIn("<i>10.0 ms with the start</i>", page)
+        self.assertIn("<i>10.0 ms</i>", page)
 
     def test_each_filter_of_the_page_shows_rows_of_this_kind(self) -> None:
         lines = [*HELLO, CALL, TOLD, PING[0], "<< 3 ! -1", "E words"]
         page = "".join(wiretap.page_of([hear(lines)]))
-        for name in wiretap.FILTERS[1:]:
-            self.assertIn(f"#{name}:checked ~ .session .row:not(.{name})", page)
-            rows = [one for one in page.split('<details class="')
-                    if name in one.split('"')[0].split()]
-            self.assertEqual({"calls": 6, "notifications": 1, "errors": 1, "faults": 0,
-                              "stderr": 1}[name], len(rows), name)
-
-    def test_a_page_that_is_written_with_a_log_has_its_earlier_sessions_too(self) -> None:
-        options = "--log", self.log(HELLO), "--html", self.path("page")
-        for _ in range(2):
-            self.assertEqual(7, self.play(self.command(*options)).returncode)
-        with open(self.path("page"), encoding="utf-8") as file:
-            self.assertEqual(3, file.read().count('class="session"'))
+        classes = [{f".{name}" for name in row.split()}
+                   for row in re.findall('<details class="(row[^"]*)', page)]
+        counts = {"all": 10, "calls": 6, "notifications": 1, "errors": 1, "faults": 0, "stderr": 1}
+        for name, rows in wiretap.FILTERS.items():
+            self.assertIn(f"#{name}:checked ~ .session .row:not({rows})", page)
+            shown = [one for one in classes if one & {*rows.split(", ")}]
+            self.assertEqual(counts[name], len(shown), name)
 
     @unittest.skipUnless(os.name == "posix", "Windows has no permission bits")
     def test_only_the_user_may_read_a_log_and_a_page(self) -> None:
@@ -732,7 +706,8 @@ The last lines of stderr
         old = os.umask(0)
         self.addCleanup(os.umask, old)
         names = self.path("log"), self.path("page")
-        self.play(self.command("--log", names[0], "--html", names[1]))
+        self.play(self.command())
+        self.report(names[0], "--html", names[1])
         self.assertEqual([0o600] * 2, [os.stat(name).st_mode & 0o777 for name in names])
 
     def test_hostile_strings_are_text_in_the_page_and_never_markup(self) -> None:

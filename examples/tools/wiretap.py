@@ -1,13 +1,13 @@
 """Record what a host and its MCP server send each other, and explain what is wrong.
 
-    wiretap.py [--log FILE] [--html PAGE] -- SERVER COMMAND...
+    wiretap.py [--log FILE] -- SERVER COMMAND...
     wiretap.py --report LOG [--html PAGE]
 
 Write the first line into the configuration of a host in place of the server command.
 Bytes, stderr, signals and the exit status pass unchanged, as they come. Each message,
 and each line of stderr, becomes one line of JSON in the log. Several sessions may share
-a log. With neither --log nor --html, the messages go to stderr. If the wiretap is
-killed, the log breaks off and the input of the server ends.
+a log. Without --log, the messages go to stderr. If the wiretap is killed, the log
+breaks off and the input of the server ends.
 
 --report describes each session of a log: its faults with cause and remedy, the slowest
 calls, and the last lines of stderr. --html writes all messages as one page for a
@@ -40,12 +40,13 @@ from typing import Any, NamedTuple, Optional
 sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
 import common  # noqa: E402
 from mcp_ref import (  # noqa: E402
-    HEADER_MISMATCH, META, METHODS, MISSING_CAPABILITY, REVISIONS, UNSUPPORTED_VERSION,
-    Bounds, RpcError, classify, decode, fault_of_response)
+    HEADER_MISMATCH, INITIALIZING, INPUT_METHODS, META, METHODS, MISSING_CAPABILITY, NEW,
+    NEWEST_LEGACY, NEWEST_MODERN, READY, REVISIONS, UNSUPPORTED_VERSION, Bounds, RpcError,
+    classify, decode, fault_of_response)
 
 EXIT_TIMEOUT = 2.0  # seconds: for a server after the end of its input, for the log
 SLOW = 1.0  # seconds from which a wait is worth mentioning
-BACKLOG = 4_000  # chunks that may wait for the recorder; more are not recorded
+BACKLOG = 4_000  # chunks that may wait for the recorder; with more, the log breaks off
 KEPT = 20_000  # characters of a message that are recorded
 MOST_CALLS = 20  # in a report; the page shows all
 Json = dict[str, Any]
@@ -118,11 +119,12 @@ SIGNALS = {number for number in signal.Signals if number.name in (
     "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCHLD")}
 
 
-def start_server(command: list[str]) -> Any:
-    """Start the server with pipes, and return its Popen object.
-
-    Raises OSError if the command cannot be executed.
-    """
+def relay(command: list[str], log: Optional[str]) -> int:
+    """Run the server, pass everything on, and return its exit status."""
+    null = 0
+    while null <= 2:  # a host may have closed stderr, and a pipe would get its number
+        null = os.open(os.devnull, os.O_RDWR)
+    os.close(null)
     # The server gets its own session, because a terminal would signal it as well.
     options: Json = {"start_new_session": True}
     if sys.platform == "win32":
@@ -131,25 +133,19 @@ def start_server(command: list[str]) -> Any:
         for fd in (0, 1, 2):
             msvcrt.setmode(fd, os.O_BINARY)
     else:
-        # Signals are blocked here, and sigwait() in relay() receives them. The server
-        # starts with the signal mask that this process had.
+        # sigwait() below receives the signals. They are blocked before any other thread
+        # starts: a signal would end this process on a thread that does not block it.
+        # The server starts with the signal mask that this process had.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         # SIGCHLD needs a handler, because an ignored signal may never arrive.
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         options["preexec_fn"] = lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    return subprocess.Popen(common.found(command), bufsize=0, stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
-
-
-def relay(command: list[str], log: Optional[str], page: Optional[str]) -> int:
-    """Run the server, pass everything on, and return its exit status."""
-    null = 0
-    while null <= 2:  # a host may have closed stderr, and a pipe would get its number
-        null = os.open(os.devnull, os.O_RDWR)
-    os.close(null)
-    recorder = Recorder(command, log, page)
+    recorder = Recorder(command, log)
+    server: Any
     try:
-        server = start_server(command)
+        server = subprocess.Popen(
+            common.found(command), bufsize=0, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
     except OSError as error:
         complain(f"cannot start {command[0]}: {error.strerror}")
         recorder.finish({"trouble": error.strerror})
@@ -192,115 +188,95 @@ def complain(message: str) -> None:
             print(f"wiretap: {message}", file=sys.stderr, flush=True)
 
 
-# --- Symptoms: what a fault means, and what to do about it ----------------------------
+# --- Symptoms: where a fault comes from, and what to do about it -----------------------
 
 
 class Symptom(NamedTuple):
     """A kind of faults. A fault belongs to the first row that has some of its words."""
 
     words: str  # words that occur in faults, divided by "|"
-    shows_as: str  # in a host
     cause: str
     remedy: str
 
     def explanation(self) -> Iterator[str]:
         """Yield the lines that explain these faults."""
-        yield f"shows as {self.shows_as}"
-        yield f"cause    {self.cause}"
-        yield f"remedy   {self.remedy}"
+        yield f"cause   {self.cause}"
+        yield f"remedy  {self.remedy}"
 
 
 SYMPTOMS = (
-    Symptom("not UTF-8|UTF-16", "text is garbled, often on Windows",
-            "stdin or stdout uses a code page or UTF-16",
+    Symptom("not UTF-8|UTF-16", "stdin or stdout uses a code page or UTF-16",
             "read and write bytes, and encode them as UTF-8"),
     Symptom("Content-Length|several lines",
-            '"Unexpected token", or no response at all',
             "one side sends headers, or JSON with line breaks",
             "send each message on one line, without headers"),
-    Symptom("output on stdout that", '"Unexpected token", "invalid JSON"',
-            "the server prints to stdout",
+    Symptom("output on stdout that", "the server prints to stdout",
             "print to stderr; only messages may go to stdout"),
     Symptom("input that is not|does not end with a newline|byte order mark",
-            '"Parse error" (-32700)', "one side does not send lines of JSON",
+            "one side does not send lines of JSON",
             "send UTF-8 without a byte order mark, and a newline after each message"),
-    Symptom("legacy server, not a fault", '"Method not found" at start-up',
+    Symptom("legacy server, not a fault",
             "a modern client asks a legacy server for server/discover",
             "nothing needs to be done; the client sends initialize next"),
-    Symptom("no response to server/discover", "the host connects after some seconds",
+    Symptom("no response to server/discover",
             "the server ignores methods that it does not know",
             "answer unknown methods with the error -32601"),
-    Symptom("id changed:", "a call never ends, although the server has answered it",
+    Symptom("id changed:",
             "one side turns numbers into strings, or strings into numbers",
             "send each id back with the type that it has in the request"),
-    Symptom("given up after", 'a call hangs, "Request timed out"',
+    Symptom("given up after",
             "the tool is slow or stuck, or the server has lost the request",
-            "see what came after the call, and read stderr; report progress, or raise "
-            "the timeout"),
-    Symptom("no response to", "the last responses are missing",
-            "one side ended before it had answered all requests",
+            "see what came after the call, and read stderr; report progress, or "
+            "raise the timeout"),
+    Symptom("no response to", "one side ended before it had answered all requests",
             "answer all requests that have arrived before you exit"),
-    Symptom("only one thread", "ping and cancel wait until a slow tool is done",
-            "the server reads no messages while a tool runs",
-            "run tools on other threads than the one that reads"),
-    Symptom("after the request was given up", "a cancelled call goes on",
-            "the tool ignores the cancellation",
-            "check for cancellation in long work, and do not answer a cancelled "
-            "request"),
-    Symptom("never retried", "a tool asks for input, and the call ends there",
-            "the client gave up, or cannot ask its user",
+    Symptom("after the request was given up",
+            "the tool ignores the cancellation, or the server reads no messages "
+            "while a tool runs",
+            "check for cancellation in long work, and run tools on other threads "
+            "than the one that reads"),
+    Symptom("never retried", "the client gave up, or cannot ask its user",
             "send the call again, with inputResponses and requestState"),
-    Symptom("was not started", '"spawn ENOENT", "command not found"',
-            "the host cannot execute the command",
+    Symptom("was not started", "the host cannot execute the command",
             "use absolute paths, because a host has its own PATH and folder"),
-    Symptom("before its input ended", '"Connection closed", soon after the start',
+    Symptom("before its input ended",
             "the server failed, its command is wrong, or it does not call run()",
             "read its stderr, or run its command in a terminal"),
-    Symptom("after its input ended", "server processes stay behind",
-            "the server ignores the end of its input", "exit when stdin ends"),
-    Symptom("is not a string or an integer", '"Invalid request", `id` null or missing',
+    Symptom("after its input ended", "the server ignores the end of its input",
+            "exit when stdin ends"),
+    Symptom("is not a string or an integer",
             "one side uses null, fractions or booleans as ids",
             "use strings or integers"),
     Symptom("came before notifications/init|handshake cut short",
-            '-32600 "... is not allowed before ..."',
             "one side does not complete the handshake",
             "wait for the response to initialize, then send notifications/initialized"),
-    Symptom("has no _meta", '-32602 "Send initialize first ..."',
-            "the client left out the handshake",
+    Symptom("has no _meta", "the client left out the handshake",
             "send initialize first, or _meta in every request"),
     Symptom("does not support|initialize cannot agree on",
-            '-32022 "Unsupported protocol version"',
             "one side does not know the version that the other side uses",
             "use a version of data.supported or, in initialize, the newest legacy "
             "version"),
     Symptom("capability not declared",
-            '-32021, -32601, "The client does not offer ..."',
             "one side uses a feature that the other side has not declared",
-            "declare the capability, or do without it; Client of mcp_ref declares what "
-            "on_elicit, on_sample and roots serve"),
-    Symptom("has no batches|the batch is empty", "an array is refused",
-            "one side sends batches",
+            "declare the capability, or do without it; Client of mcp_ref declares "
+            "what on_elicit, on_sample and roots serve"),
+    Symptom("has no batches|the batch is empty", "one side sends batches",
             "send one message per line; only 2025-03-26 has batches"),
     Symptom("begin with notifications/|so it gets no response|must not have an id",
-            "`notifications/initialized` has no effect, or a request gets no response",
             "a request is sent as a notification, or the other way round",
             "give every request an id; begin the method of a notification with "
             "notifications/, and send no id"),
-    Symptom("duplicate id", "a response reaches the wrong call",
-            "two requests have the same id", "give each request a new id, for example "
-            "a counter"),
+    Symptom("duplicate id", "two requests have the same id",
+            "give each request a new id, for example a counter"),
     Symptom("a second response|which no request has|which no open request has",
-            '"unknown message ID", "unknown token"',
             "a message belongs to a request that does not exist or is answered",
             "send one response for each request, and no progress after it"),
-    Symptom("an error without an id", '"Parse error", "Invalid request"',
-            "the other side could not read a message",
+    Symptom("an error without an id", "the other side could not read a message",
             "look at the lines just before this one"),
     Symptom("eras mixed|out of order|does not exist in|must not",
-            "one side refuses a message",
             "the message belongs to another era, revision, moment or sender",
             "compare it with the specification of the revision in use"),
-    Symptom("", '"Invalid Request" (-32600)', "a message is not valid JSON-RPC",
+    Symptom("", "a message is not valid JSON-RPC",
             'send objects with "jsonrpc": "2.0", a method or a result, and an id'))
 
 
@@ -320,16 +296,6 @@ OPPOSITE = {">": "<", "<": ">"}
 SENDER = {">": "client", "<": "server"}
 DISCOVER = "server/discover"
 LISTEN = "subscriptions/listen"  # may stay open for the whole session
-INPUT_METHODS = ("roots/list", "sampling/createMessage", "elicitation/create")
-# Methods that exist in one era only. True: the modern era.
-ERA_OF_METHOD = {
-    "initialize": False, "ping": False, "logging/setLevel": False,
-    "resources/subscribe": False, "resources/unsubscribe": False,
-    DISCOVER: True, LISTEN: True}
-# How far the handshake of a legacy session has come.
-NEW = "before initialize"
-INITIALIZING = "before notifications/initialized"
-READY = "after the handshake"
 # The first word of a method -> the side that has to declare a capability for it, and
 # the name of the capability.
 CAPABILITIES = {
@@ -339,8 +305,6 @@ CAPABILITIES = {
     "roots": (">", "roots"), "sampling": (">", "sampling"),
     "elicitation": (">", "elicitation")}
 NO_DECLARED_COMPLETION = "2024-11-05"  # has completion, but no capability for it
-NO_ELICITATION = ("2024-11-05", "2025-03-26")
-BATCHES = "2025-03-26"  # the only revision that has them
 # Lines that are not messages: (pattern, what such a line may be).
 HINTS = (
     (r"\A\s*\Z", "an empty line"),
@@ -376,13 +340,10 @@ def era(modern: bool) -> str:
 class OpenRequest:
     """A request that has no response so far."""
 
-    def __init__(self, entry: Entry, meta: Json, responses_before: int,
-                 has_start: bool) -> None:
+    def __init__(self, entry: Entry, meta: Json) -> None:
         self.entry = entry
-        self.has_start = has_start  # the wait for it includes the start of the server
         self.meta = meta
         self.is_modern = META + "protocolVersion" in meta
-        self.responses_before = responses_before  # to requests of the same side
         self.given_up: Optional[float] = None  # when it was cancelled
         self.is_reported = False  # a fault names it already
         self.fault = f"no response to {name_of_request(entry)}"
@@ -404,9 +365,6 @@ class Watch:
         # Calls that need input: their requestState, or (method, name) -> number.
         self._input_calls: dict[Any, int] = {}
         self._not_retried: dict[int, str] = {}  # number -> name of such a call
-        self._has_server_spoken = False
-        self._last_response: dict[str, Entry] = {}
-        self._responses = {">": 0, "<": 0}
 
     def entry(self, at: float, way: str, kind: str, raw: bytes = b"") -> Entry:
         """Make the log entry of a line."""
@@ -422,46 +380,44 @@ class Watch:
         for part in complete:
             line = bytes(partial_line) + part
             partial_line.clear()
-            yield from self.read(at, way, line)
+            yield self.read(at, way, line)
         partial_line += rest
         del partial_line[Bounds().line + 1:]  # it is too long for decode() anyway
         if not chunk:
             self.ended[way] = at
             if partial_line:
-                for entry in self.read(at, way, bytes(partial_line)):
-                    if way != "stderr":
-                        entry["flags"].append(
-                            "the last line does not end with a newline")
-                    yield entry
+                entry = self.read(at, way, bytes(partial_line))
+                if way != "stderr":
+                    entry["flags"].append("the last line does not end with a newline")
+                yield entry
 
-    def read(self, at: float, way: str, raw: bytes) -> Iterator[Entry]:
-        """Read one line. Yield its entry and, for a batch, one more for each message.
-        """
+    def read(self, at: float, way: str, raw: bytes) -> Entry:
+        """Read one line, and return its entry."""
         if way == "stderr":
             entry = self.entry(at, "", "stderr", raw.rstrip(b"\r"))
             self._last_words = entry["text"].strip() or self._last_words
-            yield entry
-            return
+            return entry
         entry = self.entry(at, way, "junk", raw)
         if entry["text"].startswith("\ufeff"):
             entry["flags"].append("the line begins with a byte order mark")
         if b"\r" in raw[:-1]:  # CRLF is a newline; see check_line() in line_checker.py
             entry["flags"].append("a carriage return stands within the line")
-        message = None
         try:
             message = decode(raw)
         except RpcError as error:
             where = "output on stdout" if way == "<" else "input"
             hint = self._hint(entry["text"], error)
             entry["flags"].append(f"{where} that is not a message: {hint}")
+            return entry
+        if isinstance(message, list):  # its messages are not followed: nobody sends any
+            entry["kind"] = "batch"
+            if self.revision is not None and not self.revision.batches:
+                entry["flags"].append(f"{self.revision.version} has no batches")
+            elif not message:
+                entry["flags"].append("the batch is empty")
         else:
-            self._take_line(entry, message)
-        yield entry
-        if isinstance(message, list):
-            for part in message:
-                inner = self.entry(at, way, "", to_json(part).encode())
-                self._take(inner, part)
-                yield inner
+            self._take(entry, message)
+        return entry
 
     def _hint(self, text: str, error: RpcError) -> str:
         """Say what a line may be that is not a message."""
@@ -473,16 +429,6 @@ class Watch:
         return error.message
 
     # Each method below appends the faults of a message to the flags of its entry.
-
-    def _take_line(self, entry: Entry, message: Any) -> None:
-        if not isinstance(message, list):
-            self._take(entry, message)
-            return
-        entry["kind"] = "batch"
-        if self.revision is not None and self.revision.version != BATCHES:
-            entry["flags"].append(f"{self.revision.version} has no batches")
-        elif not message:
-            entry["flags"].append("the batch is empty")
 
     def _take(self, entry: Entry, message: Any) -> None:
         kind, fault = classify(message)
@@ -498,8 +444,6 @@ class Watch:
             entry["flags"].append(fault)
             return
         entry["kind"] = kind
-        if entry["way"] == "<":
-            self._has_server_spoken = True
         if kind == "request":
             self._take_request(entry, message)
         elif kind == "response":
@@ -518,9 +462,7 @@ class Watch:
         entry["method"] = method
         entry["name"] = first_string(params.get("name"), params.get("uri"),
                                      params.get("protocolVersion"), params.get("level"))
-        has_start = way == ">" and not self._has_server_spoken
-        request = OpenRequest(entry, members(params.get("_meta")), self._responses[way],
-                              has_start)
+        request = OpenRequest(entry, members(params.get("_meta")))
         self._check_identity(entry, request)
         self._check_order(entry, request)
         self._check_capability(entry, method)
@@ -537,10 +479,6 @@ class Watch:
         elif way == ">" and method == "initialize":
             self._declared[">"] = members(params.get("capabilities"))
             self.state = INITIALIZING
-            # A client that sends initialize no longer waits for server/discover.
-            for other in self._open[">"].values():
-                if other.entry["method"] == DISCOVER and not other.is_reported:
-                    self._report_unanswered(entry, other)
 
     def _check_identity(self, entry: Entry, request: OpenRequest) -> None:
         """Check the id of a request, and whether its sender may send it."""
@@ -572,7 +510,7 @@ class Watch:
                              "in the result of a call")
             elif self.state != READY and method != "ping":
                 flags.append(f"out of order: {method} came {self.state}")
-        elif ERA_OF_METHOD.get(method, modern) != modern:
+        elif method in (NEWEST_MODERN if modern else NEWEST_LEGACY).missing_methods:
             flags.append(f"eras mixed: {method} does not exist in the {era(modern)} "
                          "era")
         elif session_is_modern is not None and session_is_modern != modern:
@@ -585,9 +523,6 @@ class Watch:
                 if self.state == NEW:
                     fault += " and has no _meta"
                 flags.append(fault)
-        if method == "elicitation/create" and self.revision is not None:
-            if self.revision.version in NO_ELICITATION:
-                flags.append(f"{method} does not exist in {self.revision.version}")
 
     def _check_capability(self, entry: Entry, method: str) -> None:
         """Check whether the side that serves or announces a method has declared it."""
@@ -599,9 +534,6 @@ class Watch:
         if capability == "completions" and self.revision is not None:
             if self.revision.version == NO_DECLARED_COMPLETION:
                 return
-        if capability in declared and method.endswith("subscribe"):
-            declared = members(declared[capability])
-            capability = "subscribe"
         if capability not in declared:
             entry["flags"].append(undeclared(method, capability, side))
 
@@ -634,11 +566,10 @@ class Watch:
         entry["name"] = request.entry["name"]
         entry["of"] = request.entry["n"]
         entry["ms"] = round((entry["at"] - request.entry["at"]) * 1000, 3)
-        if request.has_start:
-            entry["has_start"] = True
-        self._check_delay(entry, request)
-        self._last_response[requester] = entry
-        self._responses[requester] += 1
+        if request.given_up is not None and entry["at"] - request.given_up > SLOW:
+            entry["flags"].append(
+                f"the response came {entry['at'] - request.given_up:.1f} s after the "
+                "request was given up")
         if requester == ">" and error:
             self._take_error(entry, request, error)
         elif requester == ">":
@@ -652,36 +583,16 @@ class Watch:
             flags.append("an error without an id: the other side could not read a "
                          "message")
             return
-        for other, request in self._open[requester].items():
-            if str(other) == str(rid):
-                flags.append(f"id changed: the response has {to_json(rid)}, the "
-                             f"request {to_json(other)}")
-                request.fault += f" (id changed: a response has {to_json(rid)})"
-                return
-        if rid in self._used_ids[requester]:
+        twin = self._twin(requester, rid)
+        if twin is not None:
+            flags.append(f"id changed: the response has {to_json(rid)}, the request "
+                         f"{to_json(twin.entry['id'])}")
+            twin.fault += f" (id changed: a response has {to_json(rid)})"
+        elif rid in self._used_ids[requester]:
             flags.append(f"a second response to the request {to_json(rid)}")
         else:
             flags.append(f"the response has the id {to_json(rid)}, which no request "
                          "has")
-
-    def _check_delay(self, entry: Entry, request: OpenRequest) -> None:
-        """Look for signs that the server handles one request after another."""
-        requester = OPPOSITE[entry["way"]]
-        last = self._last_response.get(requester)
-        responses_between = self._responses[requester] - request.responses_before
-        if request.given_up is not None:
-            delay = entry["at"] - request.given_up
-            if delay > SLOW:
-                question = ""
-                if not responses_between:
-                    question = "; does the server have only one thread?"
-                entry["flags"].append(f"the response came {delay:.1f} s after the "
-                                      f"request was given up{question}")
-        elif entry["method"] == "ping" and entry["ms"] > SLOW * 1000 and last:
-            if responses_between == 1 and last["of"] < entry["of"]:
-                other = f"{last['method']} {to_json(last['id'])}"
-                entry["flags"].append(f"ping had to wait for {other}; does the "
-                                      f"{SENDER[entry['way']]} have only one thread?")
 
     def _take_error(self, entry: Entry, request: OpenRequest, error: Json) -> None:
         """Act on an error response of the server."""
@@ -773,21 +684,21 @@ class Watch:
         way = entry["way"]
         rid = params.get("requestId")
         entry["about"] = to_json(rid)
-        if type(rid) in (int, str):
-            request = self._open[way].get(rid)
-            if request is None:
-                # The only request of the other side that may be cancelled.
-                request = self._open[OPPOSITE[way]].get(rid)
-                if request is not None and request.entry["method"] != LISTEN:
-                    request = None
-            if request is not None:
+        for side in (way, OPPOSITE[way]):
+            request = self._open[side].get(rid) if type(rid) in (int, str) else None
+            # Only subscriptions/listen of the other side may be cancelled.
+            if request and (side == way or request.entry["method"] == LISTEN):
                 self._cancel(entry, request)
                 return
-        for other in self._open[way]:
-            if str(other) == str(rid):
-                entry["flags"].append("id changed: the notification has "
-                                      f"{to_json(rid)}, the request {to_json(other)}")
-                return
+        twin = self._twin(way, rid)
+        if twin is not None:
+            entry["flags"].append(f"id changed: the notification has {to_json(rid)}, the "
+                                  f"request {to_json(twin.entry['id'])}")
+
+    def _twin(self, way: str, rid: Any) -> Optional[OpenRequest]:
+        """Return an open request whose id differs from another id in its type only."""
+        return next((request for other, request in self._open[way].items()
+                     if str(other) == str(rid)), None)
 
     def _cancel(self, entry: Entry, request: OpenRequest) -> None:
         method = request.entry["method"]
@@ -808,8 +719,6 @@ class Watch:
     def _take_progress(self, entry: Entry, params: Json) -> None:
         token = params.get("progressToken")
         entry["about"] = to_json(params.get("progress"))
-        if params.get("total"):
-            entry["about"] += f"/{to_json(params['total'])}"
         for request in self._open[OPPOSITE[entry["way"]]].values():
             if "progressToken" in request.meta:
                 if request.meta["progressToken"] == token:
@@ -820,11 +729,6 @@ class Watch:
                               "open request has")
 
     # The end.
-
-    def _report_unanswered(self, entry: Entry, request: OpenRequest) -> None:
-        waited = entry["at"] - request.entry["at"]
-        request.is_reported = True
-        entry["flags"].append(f"{request.fault} for {waited:.1f} s")
 
     def end(self, at: float, status: int = 0, trouble: str = "", signalled: int = 0
             ) -> Entry:
@@ -856,7 +760,8 @@ class Watch:
                 is_expected = (request.given_up is not None
                                or request.entry["method"] == LISTEN)
                 if not request.is_reported and not is_expected:
-                    self._report_unanswered(entry, request)
+                    waited = entry["at"] - request.entry["at"]
+                    flags.append(f"{request.fault} for {waited:.1f} s")
         for name in self._not_retried.values():
             flags.append(f"{name} needed input, and was never retried with it")
         if self.state == INITIALIZING:
@@ -876,24 +781,20 @@ def undeclared(method: str, capability: str, side: str) -> str:
 
 
 class Recorder(threading.Thread):
-    """Makes log entries of chunks, on a thread of its own, and writes the page.
+    """Makes log entries of chunks, and writes them, on a thread of its own.
 
     put() never waits, so that a full disk or a stderr without a reader does not slow
     down the session.
     """
 
-    def __init__(self, command: list[str], log: Optional[str], page: Optional[str]
-                 ) -> None:
+    def __init__(self, command: list[str], log: Optional[str]) -> None:
         super().__init__(daemon=True)
         self.signalled = 0  # the last signal that was passed on to the server
         self._log = log
-        self._page = page
         self._session = f"{time.time():.3f}-{os.getpid()}"
-        self._entries: list[Entry] = []  # those of a page without a log
-        self._watch = Watch()
         self._queue: queue.SimpleQueue[tuple[float, str, Any]] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards what follows, and the order of chunks
-        self._incomplete: set[str] = set()  # ways whose last chunk was dropped
+        self._is_full = False  # too many chunks have waited
         self._began = time.perf_counter()
         self.put("start", " ".join(command))
         self.start()
@@ -901,14 +802,9 @@ class Recorder(threading.Thread):
     def put(self, way: str, data: Any) -> None:
         """Add a chunk that went one way. b"" means that the way has ended."""
         with self._lock:
-            at = time.perf_counter() - self._began
-            if self._queue.qsize() > BACKLOG and data and way != "end":
-                self._incomplete.add(way)
-                return
-            if way in self._incomplete:
-                self._incomplete.remove(way)
-                self._queue.put((at, "gap", way))
-            self._queue.put((at, way, data))
+            self._is_full = self._is_full or self._queue.qsize() > BACKLOG
+            if not self._is_full or way == "end":
+                self._queue.put((time.perf_counter() - self._began, way, data))
 
     def finish(self, last: Json) -> None:
         """Add the last entry, and wait until all is written, but not for long."""
@@ -916,7 +812,6 @@ class Recorder(threading.Thread):
         self.join(EXIT_TIMEOUT)
 
     def run(self) -> None:
-        entries = self._all_entries()
         file = 2
         try:
             if self._log:
@@ -925,46 +820,38 @@ class Recorder(threading.Thread):
                 flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
                 flags |= getattr(os, "O_NONBLOCK", 0)
                 file = os.open(self._log, flags, 0o600)
-            for entry in entries:
-                if self._log or not self._page and entry["kind"] != "stderr":
+            for entry in self._all_entries():
+                if self._log or entry["kind"] != "stderr":
                     write(file, to_json(entry).encode() + b"\n")
-                else:
-                    self._entries.append(entry)
         except OSError as error:
             complain(f"cannot write the log to {self._log or 'stderr'}: {error}")
         if file != 2:
             os.close(file)
-        if self._page and self._entries:
-            write_page(self._page, [self._entries])
-        elif self._page and self._log and os.path.isfile(self._log):
-            write_page(self._page, load(self._log))
 
     def _all_entries(self) -> Iterator[Entry]:
+        watch = Watch()
         while True:
             at, way, data = self._queue.get()
-            for entry in entries_of(self._watch, at, way, data):
+            if way == "start":
+                entries = [{**watch.entry(at, "", "start"), "epoch": time.time(),
+                            "about": data}]
+            elif way == "late":
+                delay = at - watch.ended.get(">", at)
+                flag = (f"the server is still running {delay:.1f} s after its input "
+                        "ended; does it ignore EOF?")
+                entries = [{**watch.entry(at, "", "late"), "flags": [flag],
+                            "about": "the server is still running"}]
+            elif way != "end":
+                entries = list(watch.feed(at, way, data))
+            elif self._is_full:
+                complain("the log breaks off: too many messages were waiting")
+                return
+            else:
+                entries = [watch.end(at, signalled=self.signalled, **data)]
+            for entry in entries:
                 yield {"session": self._session, **entry}
             if way == "end":
-                yield {"session": self._session,
-                       **self._watch.end(at, signalled=self.signalled, **data)}
                 return
-
-
-def entries_of(watch: Watch, at: float, way: str, data: Any) -> Iterator[Entry]:
-    """Turn a chunk, or an event of the relay, into entries."""
-    if way == "start":
-        yield {**watch.entry(at, "", "start"), "epoch": time.time(), "about": data}
-    elif way == "gap":
-        watch.partial_line[data].clear()
-        yield {**watch.entry(at, "", "gap"),
-               "about": "messages are missing here: there were too many"}
-    elif way == "late":
-        delay = at - watch.ended.get(">", at)
-        yield {**watch.entry(at, "", "late"), "about": "the server is still running",
-               "flags": [f"the server is still running {delay:.1f} s after its "
-                         "input ended; does it ignore EOF?"]}
-    elif way != "end":
-        yield from watch.feed(at, way, data)
 
 
 # --- Report: a log as text ------------------------------------------------------------
@@ -984,13 +871,9 @@ def load(log: str) -> list[list[Entry]]:
 
 
 def shown(value: Any, width: int = 60) -> str:
-    """Return a value as short text of printable ASCII, which no terminal obeys."""
-    text = value if isinstance(value, str) else to_json(value)
-    text = re.sub(r"[\0-\x1f\x7f-\U0010ffff]",
-                  lambda found: ascii(found[0])[1:-1], text)
-    if len(text) > width:
-        text = text[:width - 3] + "..."
-    return text
+    """Return a value as short text, which no terminal obeys."""
+    text = common.escape(value if isinstance(value, str) else to_json(value))
+    return text if len(text) <= width else text[:width - 3] + "..."
 
 
 def label(entry: Entry, width: int = 60) -> str:
@@ -1036,38 +919,31 @@ class Graph:
             elif entry.get("method") == "notifications/cancelled" and "of" in entry:
                 self.cancelled.setdefault(entry["of"], entry)
 
-    def lost(self, entry: Entry) -> str:
-        """Say how a request ended without a response. "" if it did not need one."""
-        if entry["kind"] != "request" or entry["method"] == LISTEN:
-            return ""
-        if entry["n"] in self.responses:
-            return ""
+    def is_lost(self, entry: Entry) -> bool:
+        """Tell whether a request needs a response, and has none."""
+        return entry["method"] != LISTEN and entry["n"] not in self.responses
+
+    def outcome(self, entry: Entry) -> str:
+        """Say how a request ended, and after how long."""
+        response = self.responses.get(entry["n"])
+        if response is not None:
+            words = [f"{response['ms']:.1f} ms"]
+            if response["kind"] != "result":
+                words.append(response["kind"])
+            if response["about"]:
+                words.append(shown(response["about"]))
+            return ", ".join(words)
+        if not self.is_lost(entry):
+            return "open until the end"
         if entry["n"] in self.cancelled:
             waited = self.cancelled[entry["n"]]["at"] - entry["at"]
             return f"given up after {waited:.1f} s"
         return "no response"
 
-    def outcome(self, entry: Entry) -> str:
-        """Say how a request ended, and after how long."""
-        response = self.responses.get(entry["n"])
-        if response is None:
-            return self.lost(entry) or "open until the end"
-        text = f"{response['ms']:.1f} ms"
-        if response["kind"] != "result":
-            text += f", {response['kind']}"
-        if response["about"]:
-            text += f", {shown(response['about'])}"
-        if "has_start" in response:
-            text += ", with the start of the server"
-        return text
-
     def duration(self, entry: Entry) -> float:
-        """Return the milliseconds of a request. A request without a response is the
-        longest one, and the start of the server does not count."""
+        """Return the milliseconds of a request. No response is the longest time."""
         response = self.responses.get(entry["n"])
-        if response is None:
-            return float("inf")
-        return 0.0 if "has_start" in response else float(response["ms"])
+        return float("inf") if response is None else float(response["ms"])
 
 
 def faults_by_symptom(entries: list[Entry]) -> dict[int, list[tuple[int, str]]]:
@@ -1144,7 +1020,13 @@ def print_report(log: str, page: Optional[str]) -> int:
 # The security policy of the page allows no script. A row that is not in sight costs the
 # browser almost nothing (content-visibility).
 
-FILTERS = ("all", "calls", "notifications", "errors", "faults", "stderr")
+FILTERS = {  # name -> the rows that it shows
+    "all": ".row",
+    "calls": ".request, .result, .error, .isError, .input_required",
+    "notifications": ".notification",
+    "errors": ".error, .isError",
+    "faults": ".faults",
+    "stderr": ".stderr"}
 
 
 def safe(text: Any) -> str:
@@ -1167,12 +1049,11 @@ def page_of(sessions: list[list[Entry]]) -> Iterator[str]:
     title = safe(heading(sessions[-1]))
     style = STYLE
     buttons = []
-    for number, name in enumerate(FILTERS):
-        checked = "" if number else " checked"
+    for name, rows in FILTERS.items():
+        checked = " checked" if name == "all" else ""
         buttons.append(f'<input type="radio" name="show" id="{name}"{checked}>'
                        f'<label for="{name}">{name}</label>\n')
-        if number:
-            style += f"#{name}:checked ~ .session .row:not(.{name}) {{ display: none }}\n"
+        style += f"#{name}:checked ~ .session .row:not({rows}) {{ display: none }}\n"
     yield PAGE.format(title=title, style=style, buttons="".join(buttons))
     for number in reversed(range(len(sessions))):
         yield from session_of(sessions[number], f"s{number}-",
@@ -1203,26 +1084,15 @@ def session_of(entries: list[Entry], prefix: str, is_open: bool) -> Iterator[str
 def row_of(entry: Entry, name: str, graph: Graph) -> Iterator[str]:
     """Yield the parts of a row: what it is, how long it took, and the message."""
     kind = entry["kind"]
-    lost = graph.lost(entry)
+    took = graph.outcome(entry) if kind == "request" else ""
     words = ["row", kind, {">": "right", "<": "left", "": "none"}[entry["way"]]]
-    if kind == "request" or "ms" in entry:
-        words.append("calls")
-    if kind == "notification":
-        words.append("notifications")
-    if kind in ("error", "isError"):
-        words.append("errors")
-    if entry["flags"] or lost:
+    if entry["flags"] or kind == "request" and graph.is_lost(entry):
         words.append("faults")
-    took = lost
-    if "ms" in entry:
-        took = f"{entry['ms']:.1f} ms"
-        if "has_start" in entry:
-            took += " with the start"
     text = entry["text"]
     with suppress(ValueError, RecursionError):  # it is not JSON, and is shown unchanged
         text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     yield f'<details class="{" ".join(words)}" id="{name}"><summary>'
-    yield f"<i>{entry['at']:.3f}</i><b>{safe(label(entry, 200))}</b><i>{took}</i>"
+    yield f"<i>{entry['at']:.3f}</i><b>{safe(label(entry, 200))}</b><i>{safe(took)}</i>"
     for flag in entry["flags"]:
         yield f"<em>{safe(flag)}</em>"
     yield f"</summary><pre>{safe(text)}</pre></details>\n"
@@ -1237,13 +1107,11 @@ PAGE = """<!doctype html>
 {buttons}"""
 STYLE = """
 :root {
-  color-scheme: light dark; --ink: light-dark(#22252b, #e4e6eb);
-  --dim: light-dark(#666c78, #949ba9); --rule: light-dark(#e6e3dd, #2c313b);
+  color-scheme: light dark; --dim: light-dark(#666c78, #949ba9);
   --bad: light-dark(#c92f3b, #ff7b81); --warn: light-dark(#b45f06, #f0b45a);
   --ask: light-dark(#2f6feb, #6ea8fe); --back: light-dark(#0f8a7e, #4fd1c0);
   --note: light-dark(#9061d6, #b794f4) }
-body { font: 13px/1.5 system-ui, sans-serif; color: var(--ink); margin: 12px }
-body, .fault, .row { overflow-wrap: anywhere }
+body { font: 13px/1.5 system-ui, sans-serif; margin: 12px; overflow-wrap: anywhere }
 h1 { font-size: 17px; display: inline }
 summary { cursor: pointer }
 label { margin-right: 12px }
@@ -1251,22 +1119,21 @@ label { margin-right: 12px }
 .fault {
   border-left: 3px solid var(--bad); padding: 2px 10px; margin: 8px 0;
   display: grid; white-space: pre-wrap }
-.fault a { color: var(--bad) }
+.fault span, .row b { font: 12px/19px ui-monospace, Consolas, monospace }
+.fault a, .row em { color: var(--bad) }
 .row { content-visibility: auto; contain-intrinsic-size: auto 25px }
 .row summary {
   display: grid; grid-template-columns: 70px 1fr 190px; gap: 0 10px; padding: 2px 0;
-  border-top: 1px solid var(--rule) }
+  border-top: 1px solid #8884 }
 .row i { font-style: normal; text-align: right; color: var(--dim) }
-.row b { font: 12px/19px ui-monospace, Consolas, monospace; color: var(--back) }
+.row em { grid-column: 2; font-style: normal }
+.row b { color: var(--back) }
 .row.left b { padding-left: 3em }
+.row.none b { color: var(--dim) }
 .row.request b { color: var(--ask) }
 .row:is(.notification, .input_required) b { color: var(--note) }
 .row.isError b { color: var(--warn) }
-.row:is(.error, .junk, .invalid) b, .row em { color: var(--bad) }
-.row.none b { color: var(--dim) }
-.row em { grid-column: 2; font-style: normal }
-.row.faults i, .row.faults em { color: var(--bad) }
-.fault span { font: 12px/19px ui-monospace, Consolas, monospace }
+.row:is(.error, .junk, .invalid) b, .row.faults i { color: var(--bad) }
 .row:target { display: block !important; outline: 2px solid var(--bad) }
 pre { white-space: pre-wrap; margin: 0 0 8px 80px }
 """
@@ -1280,14 +1147,14 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--log", metavar="FILE",
                         help="append each message to this file as it passes")
     parser.add_argument("--html", metavar="PAGE",
-                        help="at the end, write all sessions of the log to this page")
+                        help="with --report, write all messages of the log to this page")
     parser.add_argument("--report", metavar="LOG", help="print a report of this log")
     args = parser.parse_args(options)
     if args.report:
         return print_report(args.report, args.html)
-    if not command:
-        parser.error("the server command is missing; write it after --")
-    return relay(command, args.log, args.html)
+    if not command or args.html:
+        parser.error("write --report, or the server command after --")
+    return relay(command, args.log)
 
 
 if __name__ == "__main__":
