@@ -12,11 +12,11 @@ test:            ## all tests, on one Python; test_mcp_ref.py is what the module
 	@$(PYTHON) .ci/tests.py
 
 test-all:        ## all tests, on every Python from 3.9 on that can be found
-	@$(PYTHON) .ci/pythons.py .ci/tests.py
+	@$(PYTHON) .ci/tests.py --each
 
 test-shuffled:   ## all tests on every Python in random order, ROUNDS (4) times; SEED replays
 	@for round in $$(seq $(or $(ROUNDS),4)); do \
-		$(PYTHON) .ci/pythons.py .ci/tests.py $(or $(SEED),random) || exit 1; done
+		$(PYTHON) .ci/tests.py --each $(or $(SEED),random) || exit 1; done
 
 check: $(TOOLS)  ## types, lint, branch coverage, the official schemas
 	MYPYPATH=.:examples:examples/embed:examples/http:examples/tools $(TOOLS)/bin/mypy --strict --python-version 3.9 \
@@ -34,7 +34,6 @@ check: $(TOOLS)  ## types, lint, branch coverage, the official schemas
 	$(TOOLS)/bin/coverage combine -q --rcfile=.ci/coveragerc
 	$(TOOLS)/bin/coverage report --rcfile=.ci/coveragerc --fail-under=97
 	$(TOOLS)/bin/python .ci/test_line_checker.py --jsonschema
-	$(PYTHON) .ci/way_of_a_call.py
 	$(PYTHON) .ci/wiretap_browser.py
 
 spec:            ## each requirement of the specification, and the tests that hold it

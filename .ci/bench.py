@@ -23,11 +23,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+import installed
+
 ROOT = Path(__file__).resolve().parent.parent
 DEADLINE = 60.0  # seconds after which a session is killed, and the run with it
 COUNT = 20_000  # calls in a row
 FEW, MANY = 500, 1500  # calls whose instructions are counted
-MCPATOM = "mcpatom==0.3.0"
 
 # Servers: started as python -S -c SCRIPT FOLDER, with bytecode cached. -S, because the site
 # packages of some machines take longer than the rest of a start. They end when their input ends.
@@ -272,6 +273,10 @@ def shown(figures: list[float], unit: str) -> str:
     return text
 
 
+def ratios(figures: list[float], others: list[float]) -> list[float]:
+    return [one / other for one, other in zip(figures, others)]
+
+
 def is_met(goal: str, figure: float) -> bool:
     sign, number = goal.split()
     return figure >= float(number) if sign == ">=" else figure <= float(number)
@@ -283,25 +288,19 @@ def table(samples: Samples, rounds: int) -> None:
         if not samples["mcp_ref"][row.key]:
             continue  # the instructions were not counted
         loop = samples["loop"][row.key]
-        cells = [shown(loop, row.unit)]
-        for name, some in samples.items():
-            figures = some[row.key]
-            if row.unit and name != "loop":
-                figures = [one / other for one, other in zip(figures, loop)]
-            if name != "loop":
-                cells.append(shown(figures, ""))
-            if name == "mcp_ref":
-                ours = figures
+        columns = {name: some[row.key] for name, some in samples.items() if name != "loop"}
+        if row.unit:
+            columns = {name: ratios(figures, loop) for name, figures in columns.items()}
+        cells = [shown(loop, row.unit), *[shown(figures, "") for figures in columns.values()]]
         held = ""
         if row.floor:
-            held = "yes" if is_met(row.floor, median(ours)) else "NO"
+            held = "yes" if is_met(row.floor, median(columns["mcp_ref"])) else "NO"
         print(" ".join([f"{row.what:40}", *(f"{cell:>18}" for cell in cells),
                         f"{row.floor:>8} {row.goal:>8} {held}"]).rstrip())
     print(LEGEND.format(rounds))
-    ours = samples["mcp_ref"]["client"]
     for name, some in samples.items():
         if some["client"] and name != "mcp_ref":
-            ratio = median(one / other for one, other in zip(ours, some["client"]))
+            ratio = median(ratios(samples["mcp_ref"]["client"], some["client"]))
             print(f"A call of mcp_ref's client takes {ratio:.2f} times as long as with {name}; at "
                   "most 1.25 is allowed.")
 
@@ -311,20 +310,15 @@ def table(samples: Samples, rounds: int) -> None:
 
 def add_column(servers: dict[str, Target], wanted: str, folder: str) -> None:
     """Add another edition, NAME=FILE, or mcpatom, which is installed if it is missing."""
+    if wanted == "mcpatom":
+        (place,) = Path(installed.venv(wanted)).parents[1].glob("lib/python*/site-packages")
+        servers[wanted] = Target(ATOM, str(place))
+        return
     name, _, file = wanted.partition("=")
-    if file:
-        place = Path(folder, name)
-        place.mkdir()
-        shutil.copy(file, place / "mcp_ref.py")
-        servers[name] = Target(MODULE, str(place))
-    elif name == "mcpatom":
-        place = ROOT / ".venv" / name
-        if not place.exists():
-            subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target",
-                            str(place), MCPATOM], check=True)
-        servers[name] = Target(ATOM, str(place))
-    else:
-        raise SystemExit(f"{wanted} is neither NAME=FILE nor mcpatom")
+    place = Path(folder, name)
+    place.mkdir()
+    shutil.copy(file, place / "mcp_ref.py")
+    servers[name] = Target(MODULE, str(place))
 
 
 def main(folder: str) -> None:

@@ -280,24 +280,15 @@ def touch_watched_resource() -> None:
 
 # --- Resources, prompts, completion -------------------------------------------------------------
 
-
-@server.resource("test://static-text", title="Static text", icons=[ICON],
-                 annotations={"audience": ["user", "assistant"], "priority": 0.5})
-def static_text() -> str:
-    """A text that does not change."""
-    return "This is the content of the static text resource."
-
-
-@server.resource("test://static-binary", mime_type="image/png")
-def static_binary() -> bytes:
-    """An image of one pixel."""
-    return PNG
-
-
-@server.resource("test://watched-resource")
-def watched_resource() -> str:
-    """A resource to subscribe to."""
-    return "This resource can be watched."
+RESOURCES: Dict[str, Any] = {  # URI: content, options
+    "test://static-text": ("This is the content of the static text resource.", {
+        "title": "Static text", "icons": [ICON],
+        "annotations": {"audience": ["user", "assistant"], "priority": 0.5}}),
+    "test://static-binary": (PNG, {"mime_type": "image/png"}),
+    "test://watched-resource": ("This resource can be watched.", {}),
+}
+for uri, (content, options) in RESOURCES.items():
+    server.resource(uri, name=uri, description="Always the same.", **options)(returning(content))
 
 
 @server.resource("test://template/{id}/data", mime_type="application/json")
@@ -314,10 +305,12 @@ def page() -> Result:
         "_meta": {"ui": {"prefersBorder": True}}}]})
 
 
-@server.prompt(title="A simple prompt", icons=[ICON])
-def test_simple_prompt() -> str:
-    """A prompt without arguments."""
-    return "This is a simple prompt for testing."
+PROMPTS: Dict[str, Any] = {  # prompt: its messages
+    "test_simple_prompt": "This is a simple prompt for testing.",
+    "test_prompt_with_image": [image(PNG, "image/png"), "Please analyze the image above."],
+}
+for name, content in PROMPTS.items():
+    server.prompt(name=name, description="Always the same.", icons=[ICON])(returning(content))
 
 
 @server.prompt
@@ -339,12 +332,6 @@ def test_prompt_with_embedded_resource(resourceUri: str) -> List[Any]:
     """A prompt that contains a resource."""
     return [embedded(resourceUri, "text/plain", "Embedded resource content for testing."),
             "Please process the embedded resource above."]
-
-
-@server.prompt
-def test_prompt_with_image() -> List[Any]:
-    """A prompt that contains an image."""
-    return [image(PNG, "image/png"), "Please analyze the image above."]
 
 
 @server.prompt

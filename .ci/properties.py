@@ -35,12 +35,11 @@ import mcp_ref  # noqa: E402
 from line_checker import (BATCHES, MODERN, MODERN_ERA, REVISIONS, LineChecker,  # noqa: E402
                           key_of, refuse_constant)
 from mcp_ref import META, RpcError  # noqa: E402
+from test_mcp_ref import INFO, OFFERS  # noqa: E402
 
 OPTIONS = settings(deadline=None, database=None, stateful_step_count=15,
                    phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck))
 DEADLINE = 3.0  # seconds to wait for a thread of the module
-INFO = {"name": "properties", "version": "0"}
-OFFERS: dict[str, Any] = {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
 MODERN_META = {META + "protocolVersion": MODERN, META + "clientCapabilities": OFFERS,
                META + "logLevel": "debug"}
 Json = Any

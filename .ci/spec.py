@@ -3,7 +3,8 @@
 A test holds a requirement if it cites the requirement's slug in brackets: in the title of a
 transcript, in the docstring of a test or of its class, or in a comment or string beside what it
 tests. The tables are .ci/spec/requirements-*.tsv, with the columns slug, level, role, revisions,
-page and requirement. left_out.tsv says which of them no test holds, and why.
+page and requirement. left_out.tsv says which of them, or which patterns of slugs, no test can or
+need hold, and why.
 
 The exit status is 1 if a MUST or MUST NOT is neither held nor left out, if fewer requirements of a
 level are held than LEAST says, or if a citation or an exemption is wrong.
@@ -17,7 +18,8 @@ import re
 import sys
 import textwrap
 from pathlib import Path
-from typing import Iterator, NamedTuple
+from types import SimpleNamespace
+from typing import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 SEARCHED = ("test_mcp_ref.py", "examples/**/test_*.py", ".ci/test_*.py", ".ci/spec/judged.txt")
@@ -27,20 +29,10 @@ HOLDER = re.compile(r"\s*(?:class|def) (\w+)|== (.+?)(?:\s+(?:MUST|SHOULD|OURS)\
 LEAST = {"MUST": 256, "MUST NOT": 77, "SHOULD": 118, "SHOULD NOT": 15}  # held by tests
 
 
-class Requirement(NamedTuple):
-    """One row of the tables."""
-    slug: str
-    level: str
-    role: str
-    revisions: str
-    page: str
-    text: str
-
-
-def rows_of(name: str) -> list[list[str]]:
-    """Read a table, without its head."""
+def rows_of(name: str) -> list[SimpleNamespace]:
     with open(ROOT / ".ci" / "spec" / name, encoding="utf-8", newline="") as file:
-        return [*csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)][1:]
+        return [SimpleNamespace(**row) for row in csv.DictReader(
+            file, delimiter="\t", quoting=csv.QUOTE_NONE)]
 
 
 def citations(path: Path, areas: set[str]) -> Iterator[tuple[str, str]]:
@@ -56,8 +48,7 @@ def citations(path: Path, areas: set[str]) -> Iterator[tuple[str, str]]:
 
 
 def main() -> int:
-    rows = [Requirement(*row) for name in ("requirements-stdio.tsv", "requirements-http.tsv")
-            for row in rows_of(name)]
+    rows = rows_of("requirements-stdio.tsv") + rows_of("requirements-http.tsv")
     slugs = [row.slug for row in rows]
     areas = {slug.split(".")[0] for slug in slugs}
     files = [path for pattern in SEARCHED for path in sorted(ROOT.glob(pattern))]
@@ -70,20 +61,20 @@ def main() -> int:
     wrong += [f"twice in the tables: {slug}" for slug, count in collections.Counter(slugs).items()
               if count > 1]
     left_out: dict[str, str] = {}  # slug: why no test can or need hold it
-    for patterns, why in rows_of("left_out.tsv"):
-        for pattern in patterns.split():
+    for row in rows_of("left_out.tsv"):
+        for pattern in row.slugs.split():
             named = fnmatch.filter(slugs, pattern)
             if not named:
                 wrong.append(f"left_out.tsv names no requirement: {pattern}")
             if pattern in tests and pattern in named:
                 wrong.append(f"left out, and held by {tests[pattern][0]}: {pattern}")
-            left_out.update({slug: why for slug in named if slug not in left_out})
+            left_out = {**dict.fromkeys(named, row.why), **left_out}
     counts: collections.Counter[tuple[str, str]] = collections.Counter()
     for row in rows:
         state = "held" if row.slug in tests else "left out" if row.slug in left_out else "open"
         counts[row.level, state] += 1
         print(f"{row.slug}  ({row.level}, {row.role}, {row.page})")
-        print(textwrap.fill(row.text, 98, initial_indent="    ", subsequent_indent="    "))
+        print(textwrap.fill(row.requirement, 98, initial_indent="    ", subsequent_indent="    "))
         held = dict.fromkeys(tests.get(row.slug, ()))
         print("    " + ("\n    ".join(held) or f"{state}: {left_out.get(row.slug, '')}"))
         if state == "open" and row.level in ("MUST", "MUST NOT"):

@@ -16,10 +16,8 @@ No sentence is tested. These conventions remain:
 from __future__ import annotations
 
 import builtins
-import dataclasses
 import datetime
 import decimal
-import enum
 import inspect
 import itertools
 import json
@@ -36,21 +34,39 @@ import unittest
 import uuid
 from typing import Any
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(HERE)
-sys.path[:0] = [HERE, ROOT, os.path.join(ROOT, "examples", "tools")]
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [ROOT, os.path.join(ROOT, "examples", "tools")]
 
+import every_hint  # noqa: E402
 import mcp_ref  # noqa: E402
 import wiretap  # noqa: E402
 from mcp_ref import Client, Context, Server  # noqa: E402
-from test_mcp_ref import LEGACY, MODERN, fixture_server  # noqa: E402
+from test_mcp_ref import LEGACY, MODERN, OPENING, fixture_server, request_line  # noqa: E402
 
 DEADLINE = 60.0  # seconds for any one command
+TRACED = """
+import sys, threading
+import mcp_ref
 
-PAGES: dict[str, str] = {}  # path -> text
-for page in ("README.md", "examples/MANUAL.md"):
-    with open(os.path.join(ROOT, page), encoding="utf-8") as file:
-        PAGES[page] = file.read()
+def note(frame, event, arg):
+    if event == "call" and frame.f_code.co_filename == mcp_ref.__file__:
+        functions.append(frame.f_code.co_qualname)
+
+functions, server = [], mcp_ref.Server("traced", "1.0")
+server.tool(name="echo", description="A tool.")(lambda: functions.append("(the tool)"))
+threading.setprofile(note)
+sys.setprofile(note)
+server.run()
+sys.setprofile(None)
+print(*functions, sep="\\n", file=sys.stderr)
+"""
+
+
+def contents(*path: str) -> str:
+    return pathlib.Path(*path).read_text(encoding="utf-8")
+
+
+PAGES = {page: contents(ROOT, page) for page in ("README.md", "examples/MANUAL.md")}
 TEXT = "\n".join(PAGES.values())
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.M | re.S)  # (language, text)
 PROSE = re.sub(r"^```.*?^```$", "", TEXT, flags=re.M | re.S)
@@ -216,8 +232,7 @@ class TestCommandsAndListings(unittest.TestCase):
                 with Client(command, env=env, cwd="/") as client:
                     self.assertEqual("demo", client.server_info["name"])
                 if "/tmp/mcp.log" in text:
-                    with open(self.filled("/tmp/mcp.log"), encoding="utf-8") as log:
-                        self.assertIn("server/discover", log.read())
+                    self.assertIn("server/discover", contents(self.filled("/tmp/mcp.log")))
 
     def test_the_diagram_shows_what_goes_over_the_wire(self) -> None:
         text, = blocks("text")
@@ -243,13 +258,26 @@ class TestCommandsAndListings(unittest.TestCase):
                 heard.append(f"{words} >" if way == ">" else f"< {words}")
 
         # Without protocol_version, a client opens a modern connection with server/discover.
-        version = None if revision not in LEGACY else revision
-        client = self.client("library.py", protocol_version=version,
-                             on_elicit=lambda params: {"action": "accept"})
+        client = self.client(
+            "library.py", protocol_version=revision if revision in LEGACY else None,
+            on_elicit=lambda params: {"action": "accept"})
         client.trace = trace
         with client:
             client.call_tool("lend", {"title": "Emma"})
         return heard
+
+    @unittest.skipIf(sys.version_info < (3, 11), "code objects have no qualified names")
+    def test_a_call_runs_the_functions_of_the_title_page_in_their_order(self) -> None:
+        """Others may run between them. Those in brackets belong to the modern era."""
+        block = (mcp_ref.__doc__ or "").split("The life of a request\n")[1].split("\n\n\n")[0]
+        listed = re.findall(r"^ {4,}(\w\S*)  +", block, re.M)
+        self.save(TRACED, self.reader, "traced.py")
+        lines = b"\n".join([*OPENING, request_line(1, "tools/call", name="echo"), b"END"]).decode()
+        ran = self.run_in(self.reader, f"python3 traced.py <<END\n{lines}").stderr.split("\n")
+        rest = iter(ran)
+        missing = [name for name in listed if name not in rest]  # `in` reads rest up to the name
+        self.assertTrue(listed)
+        self.assertEqual([], missing, ran)
 
     def test_each_command_of_the_prose_runs(self) -> None:
         """It ends with status 0 and without a traceback. Some have to print something."""
@@ -299,29 +327,14 @@ class TestCommandsAndListings(unittest.TestCase):
                 if link.startswith("https://"):
                     continue
                 path, _, heading = link.partition("#")
-                target = os.path.join(ROOT, os.path.dirname(page), path)
-                if not path:
-                    target = os.path.join(ROOT, page)
+                # Without a path, the link leads to its own page.
+                target = os.path.join(ROOT, os.path.dirname(page), path or os.path.basename(page))
                 with self.subTest(link):
                     self.assertTrue(os.path.exists(target), target)
                     if heading:
-                        with open(target, encoding="utf-8") as file:
-                            self.assertIn(heading, headings(file.read()))
+                        self.assertIn(heading, headings(contents(target)))
         for path in re.findall(r"(?<![\w/.])(?:examples|\.ci)/[\w./-]*", " ".join(codes(PROSE))):
             self.assertTrue(os.path.exists(os.path.join(ROOT, path)), path)
-
-
-class Color(enum.Enum):
-    RED = "red"
-
-
-class Film(typing.TypedDict):
-    title: str
-
-
-@dataclasses.dataclass
-class Point:
-    x: int
 
 
 class TestTables(unittest.TestCase):
@@ -329,9 +342,9 @@ class TestTables(unittest.TestCase):
 
     def test_the_schema_of_each_hint_has_the_keywords_of_its_row(self) -> None:
         """TestHints of test_mcp_ref.py tests each schema as a whole, and the values."""
-        names = {**vars(typing), "Context": Context, "Enum": Color, "TypedDict": Film,
-                 "dataclass": Point, "datetime": datetime,
-                 "decimal": decimal, "pathlib": pathlib, "uuid": uuid}
+        names = {**vars(typing), "Context": Context, "Enum": every_hint.Colour,
+                 "TypedDict": every_hint.Point, "dataclass": every_hint.Book,
+                 "datetime": datetime, "decimal": decimal, "pathlib": pathlib, "uuid": uuid}
         for hints, keywords, _ in table("| `list[int]` |"):
             for code in codes(hints):
                 hint, _, default = code.partition(" = ")
@@ -349,20 +362,12 @@ class TestTables(unittest.TestCase):
 
     def test_the_lines_of_each_file_to_take_are_about_those_in_the_table(self) -> None:
         for file, lines, _ in table("| [mcp_ref.py](mcp_ref.py) |"):
-            path = re.findall(r"\((.*)\)", file)[0]
-            with open(os.path.join(ROOT, path), encoding="utf-8") as listing:
-                self.assertAlmostEqual(1, len([*listing]) / int(lines.replace(",", "")), delta=0.05)
+            listing = contents(ROOT, re.findall(r"\((.*)\)", file)[0]).splitlines()
+            self.assertAlmostEqual(1, len(listing) / int(lines.replace(",", "")), delta=0.05)
 
-    def assert_there(self, owner: Any, code: str) -> None:
-        """An object has this member, and the parameters are the first ones, in their order."""
-        name, *shown = re.findall(r"\w+", code)
-        self.assertIn(name, dir(owner))
-        if shown:
-            parameters = [*inspect.signature(getattr(owner, name)).parameters]
-            self.assertEqual(shown, parameters[:len(shown)], name)
-
-    def test_the_members_of_the_context_are_there(self) -> None:
-        server, contexts = Server("context", "1.0"), list[Any]()
+    def test_the_members_of_a_context_a_server_and_a_client_are_there(self) -> None:
+        """The parameters of a method are its first ones, in their order."""
+        server, contexts = fixture_server(), list[Any]()
 
         @server.tool
         def look(context: Context) -> None:
@@ -371,8 +376,17 @@ class TestTables(unittest.TestCase):
 
         with Client(server) as client:
             client.call_tool("look")
-        for member, _ in table("| `context.cancelled` |"):
-            self.assert_there(contexts[0], codes(member)[0].replace("context.", ""))
+            owners = {"": server, "server": server, "client": client, "context": contexts[0]}
+            for known in ("resource_updated(uri)", "server.info", "client.server_info",
+                          "context.cancelled"):
+                for cell, *_ in table(f"| `{known}` |"):
+                    for code in codes(cell):
+                        path, *shown = re.findall(r"[\w.]+", code)
+                        owner, _, name = path.rpartition(".")
+                        self.assertIn(name, dir(owners[owner]))
+                        if shown:
+                            signature = inspect.signature(getattr(owners[owner], name))
+                            self.assertEqual(shown, [*signature.parameters][:len(shown)], code)
 
     def test_the_options_are_complete_and_have_these_defaults(self) -> None:
         """If the second cell is a number or code, it is the default."""
@@ -388,15 +402,6 @@ class TestTables(unittest.TestCase):
                 if re.match(r"[\d`]", default):
                     self.assertEqual(eval(default.strip("`"), vars(mcp_ref)),
                                      parameters[codes(option)[0]].default, option)
-
-    def test_the_attributes_and_methods_of_a_server_and_of_a_client_are_there(self) -> None:
-        server = fixture_server()
-        for row in table("| `resource_updated(uri)` |"):
-            self.assert_there(server, codes(row[0])[0])
-        with Client(server) as client:
-            for attribute, _ in [*table("| `client.server_info` |"), *table("| `server.info` |")]:
-                owner, name = codes(attribute)[0].split(".")
-                self.assert_there(client if owner == "client" else server, name)
 
     def test_each_error_in_a_table_exists(self) -> None:
         """test_mcp_ref.py brings about each of them."""

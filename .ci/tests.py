@@ -3,11 +3,13 @@
     python .ci/tests.py             every test, in the order of the files
     python .ci/tests.py SEED        in random order; SEED is a number, or the word random
     python .ci/tests.py --here      every test in this process, for example to measure coverage
+    python .ci/tests.py --each [SEED]     on every Python of PYTHONS that is found
 
 The tests are those of test_mcp_ref.py, examples/**/test_*.py and .ci/test_*.py. In one process one
 after the other, they take more than a minute, because many tests wait for a child process. What
 came of a file is shown as soon as it has ended.
-What they start is a Python with the standard library alone.
+What they start is a Python with the standard library alone. Pythons are looked for in the folders
+of pyenv's versions and in those of PATH.
 Each skipped test is listed with its reason. The last line is `N passed, N failed, N skipped`.
 """
 from __future__ import annotations
@@ -17,10 +19,10 @@ import glob
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 import venv
@@ -28,22 +30,23 @@ from typing import Any, Iterator
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FILES = ("test_mcp_ref.py", "examples/**/test_*.py", ".ci/test_*.py")
-ORDER = ("test_budget.py", "test_hosts.py", "test_cli.py", "any other", "test_steps.py",
-         "test_http.py", "test_mcp_ref.py", "test_judge.py", "test_embed.py")  # by their time
+PLACES = {name: place for place, name in enumerate((  # by the time that they take
+    "test_budget.py", "test_hosts.py", "test_cli.py", "any other", "test_steps.py", "test_http.py",
+    "test_mcp_ref.py", "test_judge.py", "test_embed.py"))}
+PYTHONS = (*[f"python3.{minor}" for minor in range(9, 16)],
+           "python3.13t", "python3.14t", "python3.15t", "pypy3")  # t: free-threaded
 PROCESSES = 4
 DEADLINE = 900  # seconds for one file
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
 
 
 def find_files() -> list[str]:
-    """Return all files of tests, the shortest ones first."""
-    def place(path: str) -> int:
-        name = os.path.basename(path)
-        return ORDER.index(name if name in ORDER else "any other")
-
+    """Return all files of tests: three that take long, so that they do not end late, and then the
+    others, the shortest ones first, so that there is soon something to see."""
     found = [os.path.normpath(path) for files in FILES
              for path in sorted(glob.glob(os.path.join(ROOT, files), recursive=True))]
-    return sorted(found, key=place)
+    found.sort(key=lambda path: PLACES.get(os.path.basename(path), PLACES["any other"]))
+    return [*found[-3:], *found[:-3]]
 
 
 def flat(suite: Any) -> Iterator[Any]:
@@ -125,9 +128,30 @@ def run_file(python: str, path: str, seed: str) -> tuple[str, list[int]]:
     return "\n".join([took, *re.findall("^skipped .*", output, re.M)]), counts
 
 
+def run_each(arguments: list[str]) -> int:
+    """Run all tests on every Python; say which were not found, and which failed."""
+    pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
+    folders = sorted(glob.glob(os.path.join(glob.escape(pyenv), "versions", "*", "bin")))
+    search = os.pathsep.join([*folders, os.environ.get("PATH", "")])
+    missing, failed = [], []
+    for name in PYTHONS:
+        path = shutil.which(name, path=search)
+        print(f"--- {name}", flush=True)
+        # A shim of pyenv fails if its version is not active.
+        if path is None or subprocess.run([path, "-VV"], stderr=subprocess.DEVNULL).returncode != 0:
+            missing.append(name)
+        elif subprocess.run([path, __file__, *arguments]).returncode != 0:
+            failed.append(name)
+    print("not found, and not tested: " + (", ".join(missing) or "none"))
+    print("failed on: " + ", ".join(failed) if failed else "every Python that was found passed")
+    return 1 if failed or len(missing) == len(PYTHONS) else 0
+
+
 def main(arguments: list[str]) -> int:
     os.chdir(ROOT)
     sys.stdout.reconfigure(errors="backslashreplace")  # on Windows, it may lack characters
+    if arguments[:1] == ["--each"]:
+        return run_each(arguments[1:])
     if arguments == ["--here"]:
         return run_here(find_files(), None)
     if arguments and arguments[0].endswith(".py"):
@@ -137,28 +161,16 @@ def main(arguments: list[str]) -> int:
     if seed == "random":
         seed = str(random.randrange(10**6))
     totals = [0, 0, 0]
-    files = find_files()
-    lock = threading.Lock()  # held while a file is taken, and while its output is shown
-
-    def work(number: int) -> None:
-        """Run file after file. One worker begins with the shortest, so that there is soon
-        something to see, and the others with the longest, so that they do not end late."""
-        while True:
-            with lock:
-                if not files:
-                    return
-                path = files.pop(0 if number == 0 else -1)
-            output, counts = run_file(python, path, seed)
-            with lock:
-                print(output, flush=True)
-                totals[:] = [total + count for total, count in zip(totals, counts)]
-
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(
             PROCESSES) as pool:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = folder  # all processes share what one has compiled
         python = bare_python(folder)
-        list(pool.map(work, range(PROCESSES)))
+        runs = [pool.submit(run_file, python, path, seed) for path in find_files()]
+        for run in concurrent.futures.as_completed(runs):
+            output, counts = run.result()
+            print(output, flush=True)
+            totals = [total + count for total, count in zip(totals, counts)]
     if seed:
         print(f"{sys.version.split()[0]}, seed {seed}")
     print("{} passed, {} failed, {} skipped".format(*totals))

@@ -98,11 +98,9 @@ def talk(command: list[str], argument: str, version: str, folder: Path) -> Itera
 def judge(name: str, command: list[str], version: str, folder: Path) -> Iterator[Any]:
     for file in (ROOT / "mcp_ref.py", EMBED / "mcp_app.py"):
         shutil.copy(file, folder)
-    if name == "Qt":
-        code = [PLUGIN, QT, recipe("Qt"), "sys.exit(application.exec_())"]
-    else:
-        code = [PLUGIN, GDB, recipe("gdb")]
-    (folder / "plugin.py").write_text("\n".join(code), encoding="utf-8")
+    code = {"gdb": [PLUGIN, GDB, recipe("gdb")],
+            "Qt": [PLUGIN, QT, recipe("Qt"), "sys.exit(application.exec_())"]}
+    (folder / "plugin.py").write_text("\n".join(code[name]), encoding="utf-8")
     yield from talk(command, "6 * 7" if name == "gdb" else "42", version, folder)
     if name == "gdb":  # a gdb that is the server itself
         script = folder / "gdb_server.py"
@@ -111,8 +109,8 @@ def judge(name: str, command: list[str], version: str, folder: Path) -> Iterator
             yield "in batch mode", "$1 = 42\n", text_of(host, "execute", command="print 6 * 7")
 
 
-def outcomes(pattern: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (pair, check, fault). The fault is empty if all is well."""
+def outcomes(pattern: str) -> Iterator[tuple[str, str]]:
+    """Yield (pair and check, fault). The fault is empty if all is well."""
     commands = {"gdb": ["gdb", "-q", "-nx", "-x"], "Qt": ["/usr/bin/python3"]}
     tests = {"gdb": "gdb --version", "Qt": "/usr/bin/python3 -c 'import PyQt5.QtWidgets'"}
     for name, command in commands.items():
@@ -127,6 +125,6 @@ def outcomes(pattern: str) -> Iterator[tuple[str, str, str]]:
                 try:
                     for check, expected, found in judge(name, command, version, Path(folder)):
                         fault = "" if expected == found else f"{found} instead of {expected}"
-                        yield pair, f"{version} {check}", fault
+                        yield f"{pair}: {version} {check}", fault
                 except Exception as error:
-                    yield pair, version, repr(error)
+                    yield f"{pair}: {version}", repr(error)

@@ -30,6 +30,7 @@ sys.path.insert(0, str(HERE.parent))
 import applications  # noqa: E402
 import installed  # noqa: E402
 from checks import CHECKS, MODERN, Ended, Talk  # noqa: E402
+from installed import started  # noqa: E402
 
 ENVIRONMENTS = ("sdk1", "sdk2", "time")
 START = 30.0  # seconds for a server to listen
@@ -50,24 +51,8 @@ def peers(folder: str, port: int) -> Any:
     return json.loads(text)
 
 
-def free_port() -> int:
-    with socket.create_server((LOOPBACK, 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 def contents(file: Path) -> str:
     return file.read_text(errors="replace").strip() if file.exists() else ""
-
-
-@contextlib.contextmanager
-def started(command: list[str], **options: Any) -> Iterator[Any]:
-    """Run a program in a session of its own. At the end, kill what is left of it."""
-    with subprocess.Popen(command, start_new_session=True, **options) as process:
-        try:
-            yield process
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
 
 
 def await_listening(server: Any, port: int) -> None:
@@ -82,7 +67,9 @@ class Pair:
     """A client and a server, and what is wrong with their conversation."""
 
     def __init__(self, client_name: str, server_name: str, folder: Path) -> None:
-        self.folder, self.port = folder, free_port()
+        self.folder = folder
+        with socket.create_server((LOOPBACK, 0)) as listener:
+            self.port = listener.getsockname()[1]  # is free
         (folder / "lines").write_text("".join(f"line {n}\n" for n in range(1, 100)))
         table = peers(str(folder), self.port)
         self.client = table["clients"][client_name]
@@ -167,8 +154,8 @@ class Pair:
         self.faults["close"] = wrong
 
 
-def outcomes(pattern: str) -> Iterator[tuple[str, str, str]]:
-    """Judge all pairs; yield (pair, check, fault)."""
+def outcomes(pattern: str) -> Iterator[tuple[str, str]]:
+    """Judge all pairs; yield (pair and check, fault)."""
     table = peers("", 0)
     for server, row in table["servers"].items():
         for client in table["clients"]:
@@ -177,7 +164,7 @@ def outcomes(pattern: str) -> Iterator[tuple[str, str, str]]:
                     fnmatch.fnmatch(client, wanted) for wanted in row["clients"]):
                 with tempfile.TemporaryDirectory(prefix="interop-") as folder:
                     for check, fault in Pair(client, server, Path(folder)).judge().items():
-                        yield pair, check, fault
+                        yield f"{pair}: {check}", fault
     yield from applications.outcomes(pattern)
 
 
@@ -187,13 +174,7 @@ def main(pattern: str = "") -> int:
         place = installed.NODE_FOLDER / file.parent.name
         place.mkdir(exist_ok=True)
         shutil.copy(file, place)
-    passed = failed = 0
-    for pair, check, fault in outcomes(pattern):
-        words = fault.replace("\n", " | ")[:500]
-        print(f"{pair}: {check}: {f'FAIL {words}' if fault else 'ok'}", flush=True)
-        passed, failed = passed + (not fault), failed + bool(fault)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    return installed.report(outcomes(pattern))
 
 
 if __name__ == "__main__":
