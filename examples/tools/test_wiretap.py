@@ -50,7 +50,7 @@ sys.exit(wiretap.main(sys.argv[1:]))
 # the client, and "< line" a line from the server. ">>" and "<<" begin a short form of a message:
 # the id, or "-" if it has none, and then the method with its params, or "= result", or "! code
 # data". A "~" before the method or the "=" makes the message modern. "@ 3" sets the clock to 3 s.
-# "|" is the end of the server's input. The last line may say how the server ended: "! 1" is an exit
+# "|" is the end of the server's input, and "|<" of its output. The last line may say how the server ended: "! 1" is an exit
 # status, "! TERM" means that the host sent SIGTERM, "! none" that the server could not be started.
 # "E line" is a line of stderr.
 META = ('"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
@@ -100,7 +100,7 @@ def hear(lines: List[str], status: Optional[int] = 0) -> List[Any]:
         way = "stderr" if way == "E" else way
         at = float(rest) if way == "@" else at + 0.01
         if way == "|":
-            watch.ended[">"] = at
+            watch.ended[line[1:] or ">"] = at
         elif way == "!":
             last = {"none": (127, "No such file"), "TERM": (-15, "", 15)}.get(rest)
             return [*entries, watch.end(at, *last) if last else watch.end(at, int(rest))]
@@ -173,6 +173,13 @@ FAULTS: List[Tuple[Any, ...]] = [
     (["! none"], "the server was not started: No such file", ["|", "! 0"]),
     ([HELLO[0], "! 3"], "the server ended with status 3, before its input ended",
      [*MODERN, "! TERM"]),
+    # A host closes its end when it has read the end of the output.
+    ([HELLO[0], "|<", "|", "! 3"], "the server ended with status 3, before its input ended",
+     [*FINE, "|", "|<", "! 0"]),
+    ([*HELLO, "E old", "@ 7", CALL, "|<", "|", "! 3"], "the server ended with status 3 during "
+     "tools/call a 2; stderr ended 7.0 s before, with: old", FINE),
+    ([*FINE, "E new", "! 3"],
+     "the server ended with status 3 between two requests; stderr ends with: new", FINE),
     ([*HELLO, "|", "@ 9", "! -9"], "the server was ended by signal 9, 9.0 s after its input ended",
      [*HELLO, "|", "! -9"]),
     # Ids.

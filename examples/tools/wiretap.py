@@ -239,6 +239,9 @@ SYMPTOMS = (
             "send the call again, with inputResponses and requestState"),
     Symptom("was not started", "the host cannot execute the command",
             "use absolute paths, because a host has its own PATH and folder"),
+    Symptom(" during | between two requests",
+            "a tool or a thread has ended the server, or it was killed",
+            "read its stderr, and repeat the call with cli.py"),
     Symptom("before its input ended",
             "the server failed, its command is wrong, or it does not call run()",
             "read its stderr, or run its command in a terminal"),
@@ -357,7 +360,7 @@ class Watch:
         self.revision: Any = None  # its row in REVISIONS, once it is known
         self.ended: dict[str, float] = {}  # way -> when its sender closed it
         self.partial_line = {">": bytearray(), "<": bytearray(), "stderr": bytearray()}
-        self._last_words = ""  # the last line of stderr
+        self._last_error: Optional[Entry] = None  # the last line of stderr
         self._count = 0
         self._open: dict[str, dict[Any, OpenRequest]] = {">": {}, "<": {}}
         self._used_ids: dict[str, set[Any]] = {">": set(), "<": set()}
@@ -395,7 +398,8 @@ class Watch:
         """Read one line, and return its entry."""
         if way == "stderr":
             entry = self.entry(at, "", "stderr", raw.rstrip(b"\r"))
-            self._last_words = entry["text"].strip() or self._last_words
+            if entry["text"].strip():
+                self._last_error = entry
             return entry
         entry = self.entry(at, way, "junk", raw)
         if entry["text"].startswith("\ufeff"):
@@ -750,10 +754,13 @@ class Watch:
         if trouble:
             flags.append(about)
             return entry
-        if ">" not in self.ended and not signalled:
+        # A host that reads the end of the output closes the input, so the order counts.
+        never = float("inf")
+        own_end = ">" not in self.ended or (
+            self.ended.get("<", never) < self.ended[">"])
+        if own_end and not signalled:
             # Other faults would only follow from this one, so they are left out.
-            words = f"; stderr ends with: {self._last_words}" if self._last_words else ""
-            flags.append(f"{about}, before its input ended{words}")
+            flags.append(about + self._when_ended() + self._last_words(at))
             return entry
         for requests in self._open.values():
             for request in requests.values():
@@ -770,6 +777,24 @@ class Watch:
         if delay > EXIT_TIMEOUT:
             flags.append(f"{about}, {delay:.1f} s after its input ended")
         return entry
+
+
+    def _when_ended(self) -> str:
+        """Say what was going on when the server ended before its input."""
+        names = [name_of_request(request.entry) for request in self._open[">"].values()
+                 if request.entry["method"] != LISTEN]
+        if self.revision is None:  # it has never answered
+            return ", before its input ended"
+        return f" during {', '.join(names)}" if names else " between two requests"
+
+    def _last_words(self, at: float) -> str:
+        """Quote the last line of stderr, and say how old it is."""
+        if self._last_error is None:
+            return ""
+        age = at - self._last_error["at"]
+        if age < SLOW:
+            return f"; stderr ends with: {self._last_error['text'].strip()}"
+        return f"; stderr ended {age:.1f} s before, with: {self._last_error['text'].strip()}"
 
 
 def undeclared(method: str, capability: str, side: str) -> str:
