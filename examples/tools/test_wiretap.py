@@ -422,16 +422,6 @@ class TestTheSessionIsUnchanged(WiretapTest):
             stdout=subprocess.PIPE, env={**os.environ, "PATH": path}, timeout=DEADLINE)
         self.assertEqual((0, b"hello"), (done.returncode, done.stdout.strip()))
 
-    def test_a_server_that_ignores_the_end_of_its_input_is_reported_while_it_runs(self) -> None:
-        code = "import os, threading\nwhile os.read(0, 9): pass\nthreading.Event().wait(9)"
-        process = self.start(self.command("", code=code, timeout=0.01))
-        process.stdin.close()
-        self.assertTrue(any(b"does it ignore EOF?" in line for line in process.stderr))
-        process.terminate()
-        status = process.wait(DEADLINE)
-        if os.name == "posix":
-            self.assertEqual(-signal.SIGTERM, status)
-
     def threads_that_take(self, number: int, pid: int) -> List[str]:
         """Return the threads of a process, except the main thread, that do not block a signal.
 

@@ -94,9 +94,6 @@ class Pump(threading.Thread):
                 break
         os.close(self._source)
         os.close(self._sink)
-        if self._way == ">":  # the input of the server has ended, so it should end, too
-            time.sleep(EXIT_TIMEOUT)
-            self._recorder.put("late", b"")
 
     def finish(self, limit: float = float("inf")) -> None:
         """Wait until all bytes are copied, but not for more than limit seconds.
@@ -860,12 +857,6 @@ class Recorder(threading.Thread):
             if way == "start":
                 entries = [{**watch.entry(at, "", "start"), "epoch": time.time(),
                             "about": data}]
-            elif way == "late":
-                delay = at - watch.ended.get(">", at)
-                flag = (f"the server is still running {delay:.1f} s after its input "
-                        "ended; does it ignore EOF?")
-                entries = [{**watch.entry(at, "", "late"), "flags": [flag],
-                            "about": "the server is still running"}]
             elif way != "end":
                 entries = list(watch.feed(at, way, data))
             elif self._is_full:
