@@ -162,6 +162,7 @@ class Facts:
         self.opening: Any = {}  # the result of initialize or server/discover
         self.lists: dict[str, list[Any]] = {method: [] for method in LISTS}
         self.names: dict[str, Any] = {}  # the values of $tool and so on, in a rule
+        self.useless: dict[str, str] = {}  # name of a tool -> why a call does not help
         self.start = 0.1  # seconds
         self.patience = 3.0  # seconds to wait for code of the server's author
         # Only if the server does not speak the revision:
@@ -428,13 +429,21 @@ class Judge:
         schema = tool.get("inputSchema")
         arguments = self.calls.get(name, made_up(schema) or {})
         began = time.monotonic()
-        got = talk.ask("tools/call", {"name": name, "arguments": arguments})
+        try:
+            got = talk.ask("tools/call", {"name": name, "arguments": arguments})
+        except Broken as error:
+            facts.useless[name] = f"instead of a response, {error.got}"
+            raise
         seconds = time.monotonic() - began
         facts.patience = max(facts.patience, 3 + 5 * seconds)
         if got.get("error", {}).get("code") == MISSING_CAPABILITY:
             self.choose_question(talk, facts, name, arguments)
         result = got.get("result", {})
-        if "tool" in facts.names or "content" not in result or result.get("isError"):
+        if "content" not in result or result.get("isError"):
+            answer = shown(got.get("error", result), 300)
+            facts.useless[name] = f"the server responds {answer}"
+            return
+        if "tool" in facts.names:
             return
         facts.names["tool"] = name
         facts.names["arguments"] = arguments
@@ -709,8 +718,6 @@ def options(arguments: list[str]) -> argparse.Namespace:
                         "title or requirement contains this text")
     parser.add_argument("--stage", type=int, choices=range(1, LAST + 1), help="what belongs "
                         "to these steps of examples/steps/, up to the first failure")
-    parser.add_argument("--baseline", metavar="FILE", help="if the file does not exist, "
-                        "write the faults to it; otherwise, fail only for others")
     parser.add_argument("--verbose", action="store_true", help="show also the rules that "
                         "hold, and those that cannot be judged")
     words, command = common.cut(arguments)
@@ -747,7 +754,6 @@ def judge_all(found: argparse.Namespace) -> int:
                   found.only)
     judge.run()
     rows = rows_of(judge)
-    is_first = found.baseline and compare(found.baseline, rows)
     status = status_of(judge, rows, not found.only)
     if status == 2 and judge.spoken:
         print("Fewer than half of the MUST rules could be judged.")
@@ -755,23 +761,7 @@ def judge_all(found: argparse.Namespace) -> int:
         print("The server cannot be judged.")
     text = "\n".join(report(judge, rows, found.verbose))
     print(text.replace("\n\n\n", "\n\n"))
-    if is_first:
-        print(f"These faults were written to {found.baseline}.")
     return status
-
-
-def compare(path: str, rows: list[Any]) -> bool:
-    """Mark the faults that a baseline has. Return whether it was written now."""
-    is_first = not os.path.exists(path)
-    if is_first:
-        titles = sorted(row.rule.title for row in rows if row.outcome == "FAIL")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"format": 1, "broken": titles}, file, indent=2)
-    with open(path, encoding="utf-8") as file:
-        titles = json.load(file)["broken"]
-    for row in rows:
-        row.known = row.outcome == "FAIL" and row.rule.title in titles
-    return is_first
 
 
 def judge_stage(found: argparse.Namespace) -> int:

@@ -42,6 +42,22 @@ def touch(path: str) -> str:
     return "done"
 server.run()
 """
+USELESS = """
+import threading
+from mcp_ref import Server
+server = Server("useless", "1")
+@server.tool
+def fail(n: int) -> int:
+    return 1 // n
+@server.tool
+def hang() -> None:
+    threading.Event().wait()
+@server.tool
+def leave() -> None:
+    import os
+    os._exit(5)
+server.run()
+"""
 ENVELOPES = {"Messages", "Standard input and output", "Batches"}
 # enough for what never comes
 SHORT = judge.Waits(first=5.0, answer=0.8, call=0.8, end=0.8)
@@ -301,9 +317,35 @@ class TestReport(ProcessCase):
                          r'"params":\{"name":"add","arguments":\{"a":1,"b":2\}\}\}')
 
     def test_a_tool_with_the_name_of_a_special_tool_is_mentioned(self) -> None:
+        """But only if the author wants to add special tools."""
         server = TOUCH.replace("def touch(path", "def hold(key")
-        _, out = run(["--revision", "2025-11-25", "--", *PYTHON, "-c", server])
-        self.assertIn("The tool hold is not a special tool", " ".join(out.split()))
+        for options in ([], ["--verbose"]):
+            _, out = run(["--revision", "2025-11-25", "--only", "cancel", *options, "--",
+                          *PYTHON, "-c", server])
+            mentioned = "The tool hold is not a special tool" in " ".join(out.split())
+            self.assertIs(bool(options), mentioned, out)
+
+    def test_the_report_says_why_a_call_is_not_used(self) -> None:
+        for name, arguments, words in (("none", {}, "no tool of this name"),
+                                       ("fail", {"n": 0}, '"isError":true'),
+                                       ("fail", {"n": "x"}, "arguments.n"),
+                                       ("hang", {}, "it is silent"),
+                                       ("leave", {}, "the process ended with status 5"),
+                                       ("fail", {"n": 1}, "")):
+            one, rows = judged([*PYTHON, "-c", USELESS], calls={name: arguments},
+                               waits=SHORT, only="arguments-optional")
+            out = " ".join(" ".join(judge.report(one, rows, False)).split())
+            with self.subTest(name, arguments=arguments):
+                self.assertEqual(words != "", f"--call {name} does not help" in out, out)
+                self.assertEqual(words != "", "why --call does not help" in out, out)
+                self.assertIn(words, out)
+
+    def test_the_report_counts_the_must_rules_that_need_a_tool(self) -> None:
+        _, out = run(["--revision", "2025-11-25", "--", *PYTHON, "-c", TOUCH])
+        found = re.findall(r"(\d+)\s+need a\s+(special|tool)", out)
+        self.assertEqual(["special", "tool"], sorted(tool for _, tool in found))
+        for number, tool in found:
+            self.assertRegex(out, rf"\d+ rules \({number} MUST\) need (a )?{tool}")
 
     def test_limits_grow_with_the_time_that_the_server_takes_to_start(self) -> None:
         """So that a busy machine gives no verdict."""
@@ -314,30 +356,6 @@ class TestReport(ProcessCase):
         end.give(b'{"jsonrpc":"2.0","method":"a"}')
         self.assertIsNotNone(end.next(DEADLINE))
         self.assertGreater(end.scaled(3), 3 * 1.5)
-
-
-class TestBaseline(unittest.TestCase):
-    """A job that runs at each commit fails for new faults only."""
-
-    def judge(self, *options: str) -> Tuple[int, str]:
-        return run(["--revision", "2025-11-25", "--only", "base.", *options, "--",
-                    *SERVER, "zero-id"])
-
-    def test_a_baseline_is_written_once_and_then_only_new_faults_count(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "baseline.json")
-            self.assertEqual(1, self.judge()[0])
-            status, out = self.judge("--baseline", path)
-            self.assertEqual(0, status, out)
-            self.assertIn("were written to", out)
-            status, out = self.judge("--baseline", path)
-            self.assertEqual(0, status, out)
-            self.assertNotIn("FAIL", out)
-            self.assertIn("in the baseline", out)
-            with open(path, "w", encoding="utf-8") as file:
-                json.dump({"format": 1, "broken": ["Another rule"]}, file)
-            self.assertEqual(1, self.judge("--baseline", path)[0])
-
 
 
 class TestCommandLine(ProcessCase):
@@ -359,7 +377,7 @@ class TestCommandLine(ProcessCase):
         with open(os.path.join(TOOLS, "JUDGE.md"), encoding="utf-8") as file:
             text = file.read()
         commands = re.findall(r"tools/judge\.py\s+(.*?-- node \S+)", text, re.S)
-        self.assertEqual(4, len(commands))
+        self.assertEqual(3, len(commands))
         for command in commands:
             found = judge.options(shlex.split(command))
             self.assertEqual(["node", "my_server.js"], found.command)
@@ -375,7 +393,7 @@ class TestCommandLine(ProcessCase):
         status, out = run(["--help"])
         self.assertEqual(0, status)
         for option in ("--call", "--call-all", "--only", "--revision", "--verbose",
-                       "--stage", "--baseline", "exit status"):
+                       "--stage", "exit status"):
             self.assertIn(option, out)
 
     def test_a_command_that_does_not_exist_cannot_be_judged(self) -> None:
