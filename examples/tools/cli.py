@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
-import io
 import json
 import logging
 import os
@@ -307,7 +306,7 @@ def ask_on_terminal(params: Json) -> Json:
     URL, or a form without fields, is accepted with y or yes. Nothing is opened.
     """
     complain(f"{params['message']} {params.get('url', '')}")
-    if not is_terminal():
+    if not sys.stdin or not sys.stdin.isatty():
         complain("(declined, because stdin is not a terminal)")
         return {"action": "decline"}
     fields = params.get("requestedSchema", {}).get("properties", {})
@@ -326,15 +325,6 @@ def ask_on_terminal(params: Json) -> Json:
             with contextlib.suppress(KeyError):  # ask again
                 content[name] = field_value(line, field)
     return {"action": "accept", "content": content}
-
-
-def is_terminal() -> bool:
-    """Tell whether stdin is a terminal. Windows says so of the null device as well, but
-    a console is no file."""
-    if not sys.stdin or not sys.stdin.isatty():
-        return False
-    return os.name != "nt" or not isinstance(
-        getattr(sys.stdin.buffer, "raw", None), io.FileIO)
 
 
 def field_value(typed: str, field: Json) -> Any:

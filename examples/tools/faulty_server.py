@@ -89,7 +89,6 @@ FAULTS = {
     "unknown-ping": Fault("ping.answered"),
     "hang": Fault("ping.answered"),
     "exits": Fault("ping.answered"),
-    "flood": Fault("ping.answered"),
     "no-listen": Fault("subs.ack-sent", revision=MODERN),
     "twice": Fault("base.msg.jsonrpc-conformant"),
     "loses": Fault("base.msg.jsonrpc-conformant"),
@@ -390,8 +389,6 @@ class FaultyServer:
             time.sleep(99)
         if self.fault == "exits":
             os._exit(5)
-        while self.fault == "flood":
-            self.send(method="x")
         if self.fault == "unknown-ping":
             return self.refuse(message, -32601)
         return True

@@ -837,11 +837,8 @@ class Recorder(threading.Thread):
         file = 2
         try:
             if self._log:
-                # With O_NONBLOCK, the log may be a named pipe that has no reader: then
-                # open() fails, and does not wait. Messages may hold secrets.
-                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-                flags |= getattr(os, "O_NONBLOCK", 0)
-                file = os.open(self._log, flags, 0o600)
+                # Messages may hold secrets.
+                file = os.open(self._log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             for entry in self._all_entries():
                 if self._log or entry["kind"] != "stderr":
                     write(file, to_json(entry).encode() + b"\n")
