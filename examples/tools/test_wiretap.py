@@ -5,6 +5,7 @@ The wiretap changes nothing that it passes on, it records everything, and it exp
 from __future__ import annotations
 
 import contextlib
+import glob
 import io
 import json
 import os
@@ -415,6 +416,19 @@ class TestTheSessionIsUnchanged(WiretapTest):
             stdout=subprocess.PIPE, env={**os.environ, "PATH": path}, timeout=DEADLINE)
         self.assertEqual((0, b"hello"), (done.returncode, done.stdout.strip()))
 
+    def threads_that_take(self, number: int, pid: int) -> List[str]:
+        """Return the threads of a process, except the main thread, that do not block a signal.
+
+        Such a thread would end the process. Only Linux tells this.
+        """
+        found = []
+        for path in glob.glob(f"/proc/{pid}/task/*/status"):
+            with open(path, encoding="ascii") as file:
+                blocked = int(re.findall(r"SigBlk:\s+(\w+)", file.read())[0], 16)
+            if path.split("/")[4] != str(pid) and not blocked >> number - 1 & 1:
+                found.append(path)
+        return found
+
     @unittest.skipIf(os.name == "nt", "Windows has other signals")
     def test_signals_reach_the_server_and_a_signal_that_ends_it_ends_the_wiretap(self) -> None:
         code = ("import os, signal\nasked = {signal.SIGTERM, signal.SIGINT}\n"
@@ -426,6 +440,7 @@ class TestTheSessionIsUnchanged(WiretapTest):
         for number in (signal.SIGTERM, signal.SIGINT):
             process = self.start(self.command(code=code))
             self.read(process, 2)
+            self.assertEqual([], self.threads_that_take(number, process.pid))
             process.send_signal(number)
             self.assertEqual(40 + number, process.wait(DEADLINE))
             self.assertEqual([], self.entries()[-1]["flags"])  # because the host sent the signal
