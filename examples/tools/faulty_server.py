@@ -133,7 +133,7 @@ LEAVING = (  # (fault, pattern in a line of the server, replacement)
     ("zero-id", rb'.*"id":0,.*', rb''),
     ("empty-id", rb'.*"id":"",.*', rb''),
     ("digits-id", rb'"id":"(\d+)"', rb'"id":\1'),
-    ("string-id", rb'"id":(-?\d+)', rb'"id":"\1"'),
+    ("string-id", rb'"id":(-?\d+)(?!.*"method":)', rb'"id":"\1"'),
     ("mute", rb'.*', rb''),
     ("twice", rb'.*"result":.*', rb'\g<0>\n\g<0>'),
     ("print", rb'.*"content":', rb'hello\n\g<0>'),

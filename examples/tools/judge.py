@@ -168,8 +168,7 @@ class Facts:
         # Only if the server does not speak the revision:
         self.why = ""
         self.stderr: tuple[str, ...] = ()  # its last lines, if it ended at once
-        self.refusal = ""  # the requirement that its answer to initialize breaks
-        self.verdict: Verdict | None = None  # about this requirement
+        self.verdict: Verdict | None = None  # about a malformed result of initialize
 
     def has(self, capability: str) -> bool:
         """Tell whether the server declares a capability, such as tools.listChanged."""
@@ -290,8 +289,8 @@ class Judge:
     def judge_refusal(self, facts: Facts) -> None:
         """Judge a revision that the server does not speak.
 
-        A server without legacy revisions may refuse initialize. A program that writes
-        text and no message is no server that breaks a rule: the command is wrong.
+        A program that writes text and no message is no server that breaks a rule: the
+        command is wrong.
         """
         assert facts.end
         texts = facts.end.texts()
@@ -299,11 +298,8 @@ class Judge:
             self.take_findings(facts.end)
         elif not self.spoken:
             self.text = texts[:5]
-        rule = self.by_slug.get(facts.refusal)
-        legacy = any(one.revision not in MODERN_ERA for one in self.spoken)
-        malformed = facts.refusal == "life.server-answers-initialize"
-        if rule and self.chosen(rule) and (legacy or malformed):
-            assert facts.verdict
+        rule = self.by_slug.get("life.server-answers-initialize")
+        if facts.verdict and rule and self.chosen(rule):
             self.note(rule, facts.revision, facts.verdict)
 
     # Finding out what the server has
@@ -355,14 +351,8 @@ class Judge:
             return
         got = talk.ask("initialize", hello(facts.revision))
         result = got.get("result")
-        broken = None
-        if type(result) is not dict:
-            broken = Broken("a result", f"the error {shown(got.get('error'), 300)}")
-            facts.refusal = "life.version.server-other"
-        elif "protocolVersion" not in result:
+        if type(result) is dict and "protocolVersion" not in result:
             broken = Broken("result.protocolVersion: a value", "no such member")
-            facts.refusal = "life.server-answers-initialize"
-        if broken:
             facts.verdict = Verdict("FAIL", None, tuple(talk.said), broken)
         if type(result) is not dict or result.get("protocolVersion") != facts.revision:
             raise Broken(f"the revision {facts.revision}", shown(got, 100))

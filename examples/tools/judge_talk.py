@@ -634,11 +634,11 @@ def explained(want: Any, got: Any, path: list[Any], names: dict[str, Any]) -> Br
                 said = f"the {member} {shown(got[member], 120)}"
                 return Broken(wish(want), said)
     where = ".".join(map(str, path)) or "the line"
-    wanted = at_path(want, path, names)
-    found = at_path(got, path, {})
-    if wanted is MISSING:
-        return Broken(f"no member {where}", shown(found, 60))
+    wanted = at_path(want, path)
+    found = at_path(got, path)
     text = "no such member" if found is MISSING else shown(found, 60)
+    if wanted is MISSING:
+        return Broken(f"no member {where}", text)
     return Broken(f"{where}: {named(wanted, names)}", text)
 
 
@@ -659,17 +659,12 @@ def wish(want: Any) -> str:
 MISSING = object()
 
 
-def at_path(value: Any, path: list[Any], names: dict[str, Any]) -> Any:
+def at_path(value: Any, path: list[Any]) -> Any:
     """Return the value at a path, or MISSING."""
     for step in path:
-        if type(value) is dict:
-            for name in value:
-                if name[:1] == "$" and names.get(name[1:]) == step:
-                    value = {**value, step: value[name]}
-            value = value.get(step, MISSING)
-        elif type(value) is list and type(step) is int and step < len(value):
+        try:
             value = value[step]
-        else:
+        except (LookupError, TypeError):
             return MISSING
     return value
 

@@ -113,15 +113,6 @@ class TestJudge(ProcessCase):
 
         self.beside(check, [(name, name) for name in HOPELESS])
 
-    def test_an_error_for_a_revision_that_the_server_does_not_speak_is_a_fault(self
-                                                                              ) -> None:
-        """It has to offer another revision, if it has one."""
-        one, _ = judged([*SERVER, "refuses-revision"], "2024-11-05", "2025-11-25",
-                        only="life.version.server-other")
-        outcomes = {revision: verdict.outcome for _, verdicts in one.verdicts.values()
-                    for revision, verdict in verdicts.items()}
-        self.assertEqual("FAIL", outcomes.get("2024-11-05"), outcomes)
-
     def test_the_fixture_has_no_fault(self) -> None:
         """The old command line still works, in a plain clone and from any folder."""
         done = subprocess.run(

@@ -204,14 +204,12 @@ class Symptom(NamedTuple):
 SYMPTOMS = (
     Symptom("not UTF-8|UTF-16", "stdin or stdout uses a code page or UTF-16",
             "read and write bytes, and encode them as UTF-8"),
-    Symptom("Content-Length|several lines",
-            "one side sends headers, or JSON with line breaks",
-            "send each message on one line, without headers"),
+    Symptom("Content-Length|several lines|input that is not|does not end with a newline|"
+            "byte order mark",
+            "one side does not send lines of JSON",
+            "send each message on one line of UTF-8, without headers and byte order mark"),
     Symptom("output on stdout that", "the server prints to stdout",
             "print to stderr; only messages may go to stdout"),
-    Symptom("input that is not|does not end with a newline|byte order mark",
-            "one side does not send lines of JSON",
-            "send UTF-8 without a byte order mark, and a newline after each message"),
     Symptom("legacy server, not a fault",
             "a modern client asks a legacy server for server/discover",
             "nothing needs to be done; the client sends initialize next"),
