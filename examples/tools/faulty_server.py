@@ -1,7 +1,6 @@
-"""A server of mcp_ref that breaks one rule, for test_judge.py.
+"""The fixture of the suite as a server that breaks one rule, for test_judge.py.
 
-Its tools are `add` and some special tools of the judge. FAULTS says which rule of the
-judge has to find a fault. ARRIVING, LEAVING and LATE are the faults that change a line
+FAULTS says which rule of the judge has to find a fault. ARRIVING, LEAVING and LATE are the faults that change a line
 of the client or of the server. FaultyServer has the others.
 """
 from __future__ import annotations
@@ -16,7 +15,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from mcp_ref import INITIALIZING, META_CAPABILITIES, NEW, Context, Server
+from mcp_ref import INITIALIZING, META_CAPABILITIES, NEW, Server
 
 MODERN = "2026-07-28"
 
@@ -93,24 +92,15 @@ FAULTS = {
     "twice": Fault("base.msg.jsonrpc-conformant"),
     "loses": Fault("base.msg.jsonrpc-conformant"),
     "wrong-code": Fault("base.error.method-not-found"),
-    "trace": Fault("base.error.message-short", "WARN"),
     "error-null": Fault("base.response.result-xor-error"),
     "no-jsonrpc": Fault("stdio.stdout-only-messages"),
-    "no-ttl": Fault("cache.hints-present", revision=MODERN),
     "refuses-page": Fault("page.operations"),
     "endless-pages": Fault("note.page.ends", "note"),
-    "int-schema": Fault("jsonschema.schemas-valid"),
-    "blank-name": Fault("tools.name.charset", "WARN"),
-    "twin-name": Fault("tools.name.unique", "WARN"),
     "no-content": Fault("tools.result.content-present"),
     "bad-output": Fault("tools.output.conforms"),
-    "early-structure": Fault("note.result.early-structure", "note", "2025-03-26"),
-    "old-result-type": Fault("note.result.modern-members", "note"),
     "null-arguments": Fault("tools.call.arguments-optional"),
     "fourth-call": Fault("Calls of a tool that arrive together"),
-    "progress-back": Fault("progress.increasing", played="progress."),
     "progress-late": Fault("progress.active-token-only", played="progress."),
-    "stray-progress": Fault("progress.active-token-only", played="progress."),
     # a requestState is not checked
     "changed-state": Fault("A requestState that matters", revision=MODERN),
     # a requestState has no effect
@@ -139,11 +129,9 @@ LEAVING = (  # (fault, pattern in a line of the server, replacement)
     ("print", rb'.*"content":', rb'hello\n\g<0>'),
     ("leaky-shout", rb'.*"text":"hello"', rb'hello\n\g<0>'),
     ("wrong-code", rb'"code":-32601', rb'"code":-32600'),
-    ("trace", rb'"message":"', rb'"message":"Traceback (most recent call last):'),
     ("no-jsonrpc", rb'"jsonrpc":"2.0",', rb''),
     ("error-null", rb'"result":', rb'"error":null,"result":'),
     ("no-version", rb'"protocolVersion":', rb'"version":'),
-    ("old-result-type", rb'"result":\{"', rb'"result":{"resultType":"complete","'),
     ("undeclared-log", rb'"logging":', rb'"logs":'),
     ("undeclared-log", rb'.*"result":\{\}', NOTIFICATION % (b"message",
                                                            b'"level":"info","data":1')),
@@ -152,93 +140,26 @@ LEAVING = (  # (fault, pattern in a line of the server, replacement)
     ("undeclared-tools", rb'"capabilities":\{"tools":', rb'"capabilities":{"tool":'),
     ("null-request", rb'.*"result":\{\}', REQUEST % (b"null", b"ping")),
     ("unasked-request", rb'.*"result":\{\}', REQUEST % (b'"r"', b"roots/list")),
-    ("no-ttl", rb'"ttlMs":', rb'"ttl":'),
     ("refuses-page", rb'"tools":\[', rb'"nextCursor":"none of mcp_ref","tools":['),
     ("endless-pages", rb'"tools":\[', rb'"nextCursor":"none of mcp_ref","tools":['),
-    ("int-schema", rb'"type":"integer"', rb'"type":"int"'),
-    ("blank-name", rb'"name":"roots"', rb'"name":"add two"'),
-    ("twin-name", rb'"name":"roots"', rb'"name":"echo"'),
     ("no-content", rb'"content":', rb'"contents":'),
-    ("early-structure", rb'"content":', rb'"structuredContent":{},"content":'),
     ("nan-written", rb'("structuredContent":\{"result":)\d+', rb'\1NaN'),
-    ("bad-output", rb'("structuredContent":\{"result":)\d+', rb'\1"many"'),
-    ("progress-back", rb'"progress":', rb'"progress":-'),
-    ("stray-progress", rb'.*"content":', NOTIFICATION % (b"progress",
-                                                         b'"progressToken":0,"progress":1')))
+    ("bad-output", rb'("structuredContent":\{"result":)\d+', rb'\1"many"'))
 LATE = {  # fault -> pattern in a line of the server that comes later than the others
     "silent-end": b'"result":', "lost-calls": b'"content":', "progress-late": b'"progress":'}
 # Three more names are used by single tests: "crlf", "picky" and "unflushed".
 HOPELESS = ("dead", "deaf", "mute", "closed", "endless", "endless-line")  # no session opens
 
-server = Server("faulty", "1")
-gates = {key: threading.Semaphore(0) for key in "abcdefgh"}
 
-
-@server.tool
-def add(a: int, b: int) -> int:
-    """Return the sum of two integers as text."""
-    return a + b
-
-
-@server.tool
-def echo(text: str) -> str:
-    """Return the text."""
-    return text
-
-
-@server.tool
 def shout(text: str) -> str:
     """Print the text to stdout, here and in a child process. Return the text."""
     return text  # the module would send what a tool prints to stderr
 
 
-@server.tool
-def count(to: int, context: Context) -> str:
-    """Report progress 1, 2 and so on up to `to`, with the messages "step 1", "step 2" ..."""
-    for number in range(1, to + 1):
-        context.progress(number, to, f"step {number}")
-    return f"counted to {to}"
-
-
-@server.tool
-def hold(key: str, context: Context) -> str:
-    """Report progress 1 and wait for release(key), then return "released".
-
-    When the call is cancelled, report progress 2 and log "late". The client must not receive
-    either of them. The key is a letter from a to h.
-    """
-    context.progress(1)
-    while not context.cancelled:
-        if gates[key].acquire(timeout=0.01):
-            return "released"
-    return "cancelled"
-
-
-@server.tool
-def release(key: str) -> str:
-    """Let one call of hold(key) return: one that is waiting, or the next one that begins."""
-    gates[key].release()
-    return "ok"
-
-
-@server.tool
-def ask(text: str, context: Context) -> str:
-    """Ask the user for a name, with this message. Return "accept Ada", or "decline"."""
-    got = context.elicit(text, {"type": "object", "required": ["name"],
-                                "properties": {"name": {"type": "string"}}})
-    return " ".join([got["action"], *got.get("content", {}).values()])
-
-
-@server.tool
-def roots(context: Context) -> str:
-    """Return the URIs of the client's roots, separated by spaces."""
-    return " ".join(root["uri"] for root in context.list_roots())
-
-
 class FaultyServer:
     """Serves stdin and stdout, and breaks a rule of FAULTS."""
 
-    def __init__(self, fault: str = "") -> None:
+    def __init__(self, server: Server, fault: str = "") -> None:
         self.fault = fault
         self.lock = threading.Lock()  # held while something is written
         self.seen: dict[Any, Any] = {}  # what a fault remembers
@@ -441,5 +362,7 @@ def members(message: Any, name: str) -> Any:
     return value if isinstance(value, dict) else {}
 
 
-def main() -> None:
-    FaultyServer(*sys.argv[1:]).run()
+def main(server: Server) -> None:
+    """Serve, with the fault that the command line names, if any."""
+    server.tool(shout)
+    FaultyServer(server, *sys.argv[1:]).run()

@@ -553,8 +553,7 @@ class Talk(Play):
         No other line may come before its response.
         """
         if (">", "") in self.transcript.steps:
-            self.silence_at_the_end()
-            return
+            return  # nothing can be asked after the end of stdin
         barrier = self.end.ask_barrier()
         line = self.end.message(False, lambda got: (
             type(got) is dict and got.get("id") == barrier or self.wanted(got)))
@@ -564,17 +563,6 @@ class Talk(Play):
         if type(got) is not dict or got.get("id") != barrier:
             self.said.append(f"< {line[:5000].decode('utf-8', 'replace')}")
             raise Broken("no such line", shown(got, 60))
-
-    def silence_at_the_end(self) -> None:
-        """Read until the process closes its stdout. No wanted line may come."""
-        seconds = self.end.scaled(self.end.waits.end)
-        while True:
-            line = self.end.next(seconds)
-            if line is None or line == OVER:
-                return
-            message = parsed(line)
-            if not self.end.known(line, message) and self.wanted(message):
-                raise Broken("no further line", shown(message, 200))
 
     def ask(self, method: str, params: Any = None) -> Any:
         """Send a request of the judge's own.

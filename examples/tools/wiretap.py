@@ -847,7 +847,8 @@ class Recorder(threading.Thread):
 
     def _all_entries(self) -> Iterator[Entry]:
         watch = Watch()
-        while True:
+        way = ""
+        while way != "end":
             at, way, data = self._queue.get()
             if way == "start":
                 entries = [{**watch.entry(at, "", "start"), "epoch": time.time(),
@@ -861,8 +862,6 @@ class Recorder(threading.Thread):
                 entries = [watch.end(at, signalled=self.signalled, **data)]
             for entry in entries:
                 yield {"session": self._session, **entry}
-            if way == "end":
-                return
 
 
 # --- Report: a log as text ------------------------------------------------------------
