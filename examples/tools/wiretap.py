@@ -1,13 +1,12 @@
 """Record what a host and its MCP server send each other, and explain what is wrong.
 
-    wiretap.py [--log FILE] -- SERVER COMMAND...
+    wiretap.py --log FILE -- SERVER COMMAND...
     wiretap.py --report LOG [--html PAGE]
 
 Write the first line into the configuration of a host in place of the server command.
 Bytes, stderr, signals and the exit status pass unchanged, as they come. Each message,
 and each line of stderr, becomes one line of JSON in the log. Several sessions may share
-a log. Without --log, the messages go to stderr. If the wiretap is killed, the log
-breaks off and the input of the server ends.
+a log. If the wiretap is killed, the log breaks off and the input of the server ends.
 
 --report describes each session of a log: its faults with cause and remedy, the slowest
 calls, and the last lines of stderr. --html writes all messages as one page for a
@@ -46,7 +45,6 @@ from mcp_ref import (  # noqa: E402
 
 EXIT_TIMEOUT = 2.0  # seconds: for a server after the end of its input, for the log
 SLOW = 1.0  # seconds from which a wait is worth mentioning
-BACKLOG = 4_000  # chunks that may wait for the recorder; with more, the log breaks off
 KEPT = 20_000  # characters of a message that are recorded
 MOST_CALLS = 20  # in a report; the page shows all
 Json = dict[str, Any]
@@ -116,7 +114,7 @@ SIGNALS = {number for number in signal.Signals if number.name in (
     "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCHLD")}
 
 
-def relay(command: list[str], log: Optional[str]) -> int:
+def relay(command: list[str], log: str) -> int:
     """Run the server, pass everything on, and return its exit status."""
     null = 0
     while null <= 2:  # a host may have closed stderr, and a pipe would get its number
@@ -800,21 +798,24 @@ def undeclared(method: str, capability: str, side: str) -> str:
 # --- Recorder: turns what passes into a log --------------------------------------------
 
 
+def open_privately(path: str, flags: int) -> int:
+    """Open a file for this user only, because messages may hold secrets."""
+    return os.open(path, flags, 0o600)
+
+
 class Recorder(threading.Thread):
     """Makes log entries of chunks, and writes them, on a thread of its own.
 
-    put() never waits, so that a full disk or a stderr without a reader does not slow
-    down the session.
+    put() never waits, so that a slow or full disk does not slow down the session.
     """
 
-    def __init__(self, command: list[str], log: Optional[str]) -> None:
+    def __init__(self, command: list[str], log: str) -> None:
         super().__init__(daemon=True)
         self.signalled = 0  # the last signal that was passed on to the server
         self._log = log
         self._session = f"{time.time():.3f}-{os.getpid()}"
         self._queue: queue.SimpleQueue[tuple[float, str, Any]] = queue.SimpleQueue()
-        self._lock = threading.Lock()  # guards what follows, and the order of chunks
-        self._is_full = False  # too many chunks have waited
+        self._lock = threading.Lock()  # so that the times are in order
         self._began = time.perf_counter()
         self.put("start", " ".join(command))
         self.start()
@@ -822,9 +823,7 @@ class Recorder(threading.Thread):
     def put(self, way: str, data: Any) -> None:
         """Add a chunk that went one way. b"" means that the way has ended."""
         with self._lock:
-            self._is_full = self._is_full or self._queue.qsize() > BACKLOG
-            if not self._is_full or way == "end":
-                self._queue.put((time.perf_counter() - self._began, way, data))
+            self._queue.put((time.perf_counter() - self._began, way, data))
 
     def finish(self, last: Json) -> None:
         """Add the last entry, and wait until all is written, but not for long."""
@@ -832,18 +831,12 @@ class Recorder(threading.Thread):
         self.join(EXIT_TIMEOUT)
 
     def run(self) -> None:
-        file = 2
         try:
-            if self._log:
-                # Messages may hold secrets.
-                file = os.open(self._log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            for entry in self._all_entries():
-                if self._log or entry["kind"] != "stderr":
-                    write(file, to_json(entry).encode() + b"\n")
+            with open(self._log, "ab", buffering=0, opener=open_privately) as file:
+                for entry in self._all_entries():
+                    file.write(to_json(entry).encode() + b"\n")
         except OSError as error:
-            complain(f"cannot write the log to {self._log or 'stderr'}: {error}")
-        if file != 2:
-            os.close(file)
+            complain(f"cannot write the log to {self._log}: {error}")
 
     def _all_entries(self) -> Iterator[Entry]:
         watch = Watch()
@@ -855,9 +848,6 @@ class Recorder(threading.Thread):
                             "about": data}]
             elif way != "end":
                 entries = list(watch.feed(at, way, data))
-            elif self._is_full:
-                complain("the log breaks off: too many messages were waiting")
-                return
             else:
                 entries = [watch.end(at, signalled=self.signalled, **data)]
             for entry in entries:
@@ -1048,7 +1038,7 @@ def write_page(path: str, sessions: list[list[Entry]]) -> None:
     """Write the page of some sessions. If that fails, complain."""
     try:
         with open(path, "w", encoding="utf-8", newline="\n",
-                  opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                  opener=open_privately) as file:
             file.writelines(page_of(sessions))
     except OSError as error:
         complain(f"cannot write the page {path}: {error}")
@@ -1162,8 +1152,8 @@ def main(argv: list[str]) -> int:
     args = parser.parse_args(options)
     if args.report:
         return print_report(args.report, args.html)
-    if not command or args.html:
-        parser.error("write --report, or the server command after --")
+    if not command or not args.log or args.html:
+        parser.error("write --report LOG, or --log FILE and the server command after --")
     return relay(command, args.log)
 
 
