@@ -118,7 +118,7 @@ CASES: List[Tuple[str, List[str], int, str, str]] = [
      ["inspect", "--", sys.executable, "-c", ""], 1, "", "first response; does it call run()?\n"),
     ("a line on stdout that is not a message has a remedy",
      ["call", "add", '{"a":2,"b":3}', "--", sys.executable, "-c",
-      "print('up', flush=True)\nimport mcp_ref\nmcp_ref.demo_server().run()"], 0, "5\n",
+      "import os, mcp_ref\nos.write(1, b'up\\n')\nmcp_ref.demo_server().run()"], 0, "5\n",
      "the server prints to stdout, where only messages may go: b'up'; print to stderr\n"),
     ("a command that does not exist has status 1", ["inspect", "--", "no-such"], 1, "", "no-such"),
     ("no command", ["--", *DEMO], 2, "", "usage: "), ("no server", ["inspect"], 2, "", "usage: "),
