@@ -380,9 +380,10 @@ def reason_of(error: BaseException) -> str:
             reason = str(one)
         except Exception:  # its own __str__ has failed
             pass
-        if type(one) in (KeyError, SystemExit) and reason:  # "KeyError: a" says more
-            reason = f"{type(one).__name__}: {reason}"
-        reasons.append(reason or type(one).__name__)
+        kind = type(one)
+        if kind in (KeyError, SystemExit) and reason:  # "KeyError: a" says more
+            reason = f"{kind.__name__}: {reason}"
+        reasons.append(reason or kind.__name__)
     return "; ".join(reasons)
 
 
@@ -439,6 +440,7 @@ class Revision(NamedTuple):
     unknown_resource: int = RESOURCE_NOT_FOUND  # error code
     # The Python types that structuredContent may have; (object,) allows all of them.
     structured: tuple[type, ...] = ()
+    wraps_data: bool = False  # data that is not an object becomes {"result": data}
     # The modes that exist: "form", "url"; and "list", if a field may hold a list.
     elicitation: tuple[str, ...] = ()
     # Params of requests for input that any client accepts in this revision. In other
@@ -464,10 +466,10 @@ REVISIONS = {row.version: row for row in (
              missing_members=("icons", "title", "outputSchema", "_meta", "message")),
     Revision("2025-03-26", batches=True, blocks=("text", "image", "resource", "audio"),
              missing_members=("icons", "title", "outputSchema", "_meta")),
-    Revision("2025-06-18", structured=(dict,), elicitation=("form",),
+    Revision("2025-06-18", structured=(dict,), wraps_data=True, elicitation=("form",),
              missing_members=("icons",)),
     Revision("2025-11-25", null_id=False, tool_errors=True, structured=(dict,),
-             elicitation=("form", "url", "list"), free_params=()),
+             wraps_data=True, elicitation=("form", "url", "list"), free_params=()),
     Revision("2026-07-28", modern=True, null_id=False, tool_errors=True,
              unknown_resource=INVALID_PARAMS, structured=(object,),
              elicitation=("form", "url", "list"), free_params=(),
@@ -499,7 +501,7 @@ class Method(NamedTuple):
     A method that a revision does not have, and a method whose capability the server
     does not offer, get the same answer: method not found. [2026-07-28 basic]
     """
-    capability: str = "logging"  # what the server has to offer; each offers logging
+    capability: str | None = None  # what the server has to offer
     params: Json = {}  # the schema of params
     runs_code: bool = False  # it runs code of the author, so it needs a job
     may_ask: bool = False  # its modern result may be input_required
@@ -717,9 +719,9 @@ class LineWriter:
             spawn_or_run(partial(self.flush, may_block=True))
 
     def flush(self, may_block: bool = False) -> None:
-        """Write the lines that wait. If another thread is writing already, it writes
-        these lines as well. If would_block() is true for a line, and may_block is
-        false, a new thread writes from there on."""
+        """Write the lines that wait. This ends if another thread is writing, which
+        writes these lines as well; if no line is left; or, unless may_block is true, at
+        a line for which would_block() is true: from there on, a new thread writes."""
         is_writer = False
         try:
             while True:
@@ -976,9 +978,8 @@ class Peer:
                 request.reply.answer(self.writer, line)
 
     def is_open(self, request: IncomingRequest) -> bool:
-        """Tell whether a request still waits for its response."""
-        with self.lock:
-            return self._incoming.get(request.request_id) is request
+        """Tell whether a request waits for its response. The caller holds the lock."""
+        return self._incoming.get(request.request_id) is request
 
     def _on_write_error(self, send: Send, error: Exception) -> None:
         """If the connection is broken, nothing can be answered."""
@@ -1288,7 +1289,8 @@ class ServerSession(McpPeer):
         params = object_in(request.params, "params")
         meta = object_in(params.pop("_meta", None), "params._meta")
         route = self.server.routes.get(method)
-        if route is not None and route.rules.capability not in self.server.capabilities:
+        if route is not None and route.rules.capability is not None and (
+                route.rules.capability not in self.server.capabilities):
             route = None
         # A request that names a version in _meta is modern. For any other request, the
         # handshake counts.
@@ -1659,7 +1661,7 @@ def result_of_tool(output_schema: Schema | None, value: Any, row: Revision) -> J
             raise ValueError(fault)
         wraps = output_schema.wraps
     if has_data:
-        if wraps and row.structured == (dict,):
+        if wraps and row.wraps_data:
             value = {"result": value}
         if isinstance(value, row.structured):  # a type that the revision has
             result["structuredContent"] = value
@@ -1670,8 +1672,7 @@ def listed_definition(row: Revision, kind: str, one: Registration) -> Json:
     """Return a definition as a list shows it in this revision."""
     known = row.known_members(kind, one.definition)
     schema = one.function.output_schema
-    if (kind == "tools" and schema is not None and schema.wraps
-            and row.structured == (dict,)):
+    if kind == "tools" and schema is not None and schema.wraps and row.wraps_data:
         string = json.dumps(schema.schema)  # its references move along
         known["outputSchema"] = shape("result", result=json.loads(
             string.replace('"$ref": "#', '"$ref": "#/properties/result')))
@@ -2673,10 +2674,12 @@ class ReadingPool(Pool):
     milliseconds. If the turn is free, the reader is running a job. If no other job has
     begun since the last look, this job is slow. Then a new thread takes the turn and is
     now the reader. When the slow job is done, its thread finds that another thread has
-    the turn. Then it runs the queue, and ends.
+    the turn. Then it runs the queue, and ends. Or it finds the turn free, because the
+    new reader is just running a job. Then it takes the turn, and the two have changed
+    their roles.
 
-    `running` counts the threads that have lost the turn, and those that run the queue.
-    The reader is not counted, even while it runs the job of its line.
+    `running` counts the threads that run jobs, without the reader: those that have lost
+    the turn, and those that run the queue.
     """
 
     def __init__(self, limit: int) -> None:
@@ -3426,12 +3429,11 @@ def describe_typed_dict(hint: Any, where: str, scope: Json | None,
     for name, member in hints.items():
         # Since Python 3.11, a hint may be Required[X] or NotRequired[X]. If hints are
         # text, __required_keys__ does not know that.
-        is_required = name in hint.__required_keys__
         mark = getattr(typing.get_origin(member), "_name", None)
         if mark in ("Required", "NotRequired"):
             hints[name] = typing.get_args(member)[0]
-            is_required = mark == "Required"
-        if is_required:
+        if mark == "Required" or (
+                mark != "NotRequired" and name in hint.__required_keys__):
             required.append(name)
     return describe_object(hints, {}, where, required, scope)
 
@@ -3928,8 +3930,7 @@ class Client:
             resourcesListChanged=resources or None,
             resourceSubscriptions=list(uris) or None))
         subscription.begin()
-        with self._connecting:
-            self.subscriptions.append(subscription)
+        self.subscriptions.append(subscription)
         return subscription
 
     def ping(self) -> None:

@@ -60,10 +60,8 @@ sections of mcp_ref.py.
 """
 from __future__ import annotations
 
-import asyncio
 import atexit
 import concurrent.futures
-import contextlib
 import dataclasses
 import datetime
 import decimal
@@ -73,6 +71,8 @@ import fractions
 import functools
 import gc
 import importlib.util
+import inspect
+import io
 import itertools
 import json
 import linecache
@@ -81,11 +81,9 @@ import os
 import pathlib
 import queue
 import re
-import select
 import shutil
 import signal
-import socket  # noqa: F401  # for transcripts
-import socketserver
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -98,7 +96,7 @@ import unittest
 import uuid
 import weakref
 from typing import (Annotated, Any, Callable, Dict, Iterator, List, Literal, NamedTuple,
-                    Optional, Tuple, TypedDict, Union)
+                    Optional, Tuple, TypedDict)
 
 import mcp_ref
 from mcp_ref import (Bounds, Client, ConnectionClosed, Context, NotFound, Peer,  # noqa: F401
@@ -244,24 +242,6 @@ def named(want: Any, got: Any, names: Dict[str, Any]) -> Any:
             names[name[1:]] = next(others, name)
     return {name if name in got or name[:1] != "$" else names[name[1:]]: value
             for name, value in want.items()}
-
-
-def caret(value: Any, path: List[Any]) -> str:
-    """Return spaces and a caret that points to the end of a path in the line json.dumps(value)."""
-    if not path:
-        return "^"
-    mark, inside = "\ue000", json.loads(json.dumps(value))
-    at = inside
-    for step in path[:-1]:
-        at = at[step]
-    try:
-        at[path[-1]] = mark
-    except (IndexError, TypeError):
-        return "^ " + ".".join(map(str, path))
-    if path[-1] not in (value if len(path) == 1 else {}) and isinstance(at, dict):
-        at[path[-1]] = mark
-    words = "^ " + ".".join(map(str, path))
-    return " " * json.dumps(inside, ensure_ascii=False).index(mark) + words
 
 
 def modern_meta(offers: Any = None, revision: str = MODERN) -> Dict[str, Any]:
@@ -461,9 +441,9 @@ class Play:
                     self.names = names
                     left.remove(want)
                     break
-                faults.append(f"expected {json.dumps(want, ensure_ascii=False)}\ngot      "
-                              f"{json.dumps(plain, ensure_ascii=False)}\n"
-                              f"         {caret(plain, path)}")
+                faults.append(f"expected {json.dumps(want, ensure_ascii=False)}\n"
+                              f"got      {json.dumps(plain, ensure_ascii=False)}\n"
+                              f"at       {'.'.join(map(str, path))}")
             else:
                 raise Mismatch("\n".join(faults))
         self.space.update(self.names)
@@ -520,8 +500,11 @@ class Play:
 
     def silence(self) -> None:
         """Send a ping. The next line that arrives has to be its response."""
-        if self.end.closed() or self.client and self.modern:
-            return self.nothing()
+        if self.end.closed() or self.client and self.modern:  # no ping gets a response
+            line = self.end.take(0)
+            if line is not None:
+                raise Mismatch(f"the transcript does not have this line: {line[:2000]!r}")
+            return
         ping = {"jsonrpc": "2.0", "id": f"silence {len(self.said)}", "method": "ping"}
         if self.modern:
             ping.update(method="server/discover", params={
@@ -530,12 +513,6 @@ class Play:
         got = self.take("the response to a ping, and no other line before it")
         if type(got) is not dict or got.get("id") != ping["id"] or "result" not in got:
             raise Mismatch("this line arrived, but the response to a ping was expected")
-
-    def nothing(self) -> None:
-        """Check that an end that no longer answers requests has not written another line."""
-        line = self.end.take(0)
-        if line is not None:
-            raise Mismatch(f"the transcript does not have this line: {line[:2000]!r}")
 
     def open(self) -> None:
         """Open a session, unless the revision has none. `raw` transcripts do this themselves."""
@@ -646,12 +623,13 @@ class Wire:
 
     `heard` is a queue of the arguments of on_notification. If the client offers elicitation and
     sampling, it calls `elicit` and `sample`; a transcript may replace them. `welcome` is a result
-    of initialize or server/discover, which transcripts write as "$welcome". If `respond` is set,
-    the wire opens the session by itself, and calls respond(message) for all further messages. Its
-    value is the result for a request; None means that the request gets no response.
+    of initialize or server/discover, which transcripts write as "$welcome". With `respond`, the
+    wire opens the session by itself, and calls respond(message) for all further messages. Its value
+    is the result for a request; None means that the request gets no response.
     """
 
-    def __init__(self, revision: str, offers: bool = False, **options: Any) -> None:
+    def __init__(self, revision: str, offers: bool = False, respond: Any = None,
+                 **options: Any) -> None:
         self.lines: "queue.Queue[bytes]" = queue.Queue()
         self.heard: "queue.Queue[Any]" = queue.Queue()
         self.elicit, self.sample = fixture_elicit, fixture_sample
@@ -663,7 +641,7 @@ class Wire:
             "_meta": {META + "serverInfo": INFO}} if revision not in LEGACY else {
             "protocolVersion": revision, "capabilities": capabilities, "serverInfo": INFO}
         self.opened = self.ended = 0  # how many times
-        self.respond: Any = None
+        self.respond = respond
         self.on_line: Any = None
         self.on_close: Any = None
         offered = {"roots": ["file:///home/ada"], "on_elicit": lambda params: self.elicit(params),
@@ -707,28 +685,28 @@ class Wire:
 
 
 class Process:
-    """A server in another process, which is connected by its stdin and stdout.
+    """A server in another process, which is connected by its stdin and stdout."""
 
-    chunk says how lines are written: 0 one line at a time, 1 one byte at a time.
-    """
+    chunk = 0  # lines are written in one piece; 1: one byte at a time
 
-    def __init__(self, command: List[str], chunk: int = 0, **options: Any) -> None:
+    def __init__(self, command: List[str], **options: Any) -> None:
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       bufsize=0, **options)
-        self.lines: "queue.Queue[bytes]" = queue.Queue()
-        self.chunk = chunk
-        threading.Thread(target=self.read, daemon=True).start()
+        self.lines: "queue.Queue[Any]" = queue.Queue()
+        later(self.pour, self.child.stdout, self.lines)
 
-    def read(self) -> None:
-        assert self.child.stdout
-        rest = b""
-        with self.child.stdout:
-            for data in iter(lambda: self.child.stdout.read(1 << 16), b""):
-                *lines, rest = (rest + data).split(b"\n")
-                for line in lines:
-                    self.lines.put(line)
-        if rest:
-            self.lines.put(rest)
+    def pour(self, stream: Any, lines: "queue.Queue[Any]",
+             wait: Callable[[], bool] = lambda: True) -> None:
+        """Put the lines of a stream, if there is one, into a queue, and None at its end. wait() is
+        called before each read."""
+        line = bytearray()
+        with io.BufferedReader(stream or io.BytesIO()) as pipe:
+            for part in iter(lambda: wait() and pipe.readline(1 << 16), b""):
+                line += part
+                if part.endswith(b"\n"):
+                    lines.put(bytes(line[:-1]))
+                    line.clear()
+        lines.put(None)
 
     def names(self) -> Dict[str, Any]:
         return {"child": self.child}
@@ -737,7 +715,6 @@ class Process:
         self.write(line + b"\n")
 
     def write(self, data: bytes) -> None:
-        assert self.child.stdin
         try:
             for part in (bytes([byte]) for byte in data) if self.chunk else [data]:
                 self.child.stdin.write(part)
@@ -751,7 +728,6 @@ class Process:
 
     def close(self, seconds: float = DEADLINE) -> int:
         """Close stdin, and kill the process if it does not end in time. Return its exit status."""
-        assert self.child.stdin and self.child.stdout
         self.child.stdin.close()
         try:
             return self.child.wait(seconds)
@@ -865,12 +841,12 @@ def later(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 
 def plays_rows(case: unittest.TestCase, text: str, rows: Any) -> None:
-    """Play transcripts once for each row. A row has a name and then the values of each %s."""
-    for why, *values in rows:
-        for one in transcripts(text % tuple(values)):
-            for revision in one.revisions:
-                with case.subTest(why, revision=revision):
-                    play(one, revision)
+    """Play a transcript once for each row. %1, %2 and so on stand for the values of the row."""
+    for row in rows:
+        one, = transcripts(re.sub(r"%(\d)", lambda found: str(row[int(found[1]) - 1]), text))
+        for revision in one.revisions:
+            with case.subTest(str(row)[:200], revision=revision):
+                play(one, revision)
 
 
 TRANSCRIPTS: List[Transcript] = []  # all transcripts, in the order of this file
@@ -1055,8 +1031,9 @@ def fixture_server(**options: Any) -> Server:
 SERVERS: Dict[str, Callable[[], Server]] = {
     "fixture": fixture_server,
     "empty": lambda: Server("empty", "1.0"),
-    "declared": lambda: Server("declared", "1.0", title="A title", capabilities=["tools"],
-                               extensions={"example.com/x": {"deep": [1]}}),
+    "declared": lambda: Server(
+        "declared", "1.0", title="A title", extensions={"example.com/x": {"deep": [1]}},
+        capabilities=["tools", "prompts", "resources", "completions"]),
 }
 
 
@@ -1074,14 +1051,6 @@ PROCESS_ENV.update(PYTHONPATH=HERE, PYTHONPYCACHEPREFIX=PROCESS_CACHE)
 PYTHON = [sys.executable, *["-S"] * (not any(name.startswith("COVERAGE") for name in os.environ))]
 
 
-def source_of(name: str) -> str:
-    """Return the source of a class or function of this file."""
-    with open(__file__, encoding="utf-8") as file:
-        found = re.search(rf"(?ms)^(@[^\n]*\n)?(class|def) {name}\b.*?(?=^[^\s)])", file.read())
-    assert found
-    return found[0]
-
-
 PROCESS_FIXTURE = [*PYTHON, "-c", f"""
 # The process gets the source of the fixture, because importing this whole file would be slow.
 from __future__ import annotations
@@ -1089,9 +1058,16 @@ import dataclasses, threading, mcp_ref
 from typing import Any, Dict, List
 from mcp_ref import Context, Server
 DEADLINE = {DEADLINE}
-{source_of("Place")}
-{source_of("fixture_server")}
+{inspect.getsource(Place)}
+{inspect.getsource(fixture_server)}
 fixture_server().run(0.1)"""]
+
+
+def run_python(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[bytes]":
+    """Run Python, which can import the module, until its end."""
+    return subprocess.run([*PYTHON, *arguments], **{
+        "input": b"", "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": PROCESS_ENV,
+        "timeout": DEADLINE, **options})
 
 
 class ProcessCase(unittest.TestCase):
@@ -1114,9 +1090,10 @@ class ProcessCase(unittest.TestCase):
 
 
 PROCESS_SERVER = r"""
-import os, sys, threading
+import os, socket, sys, threading
 from mcp_ref import Bounds, Context, Server
 server, inside = Server("process", "1.0", OPTIONS), []
+GATE = socket.create_connection(ADDRESS)
 
 @server.tool
 def execute(code: str, context: Context) -> str:
@@ -1128,12 +1105,12 @@ def execute(code: str, context: Context) -> str:
 PROCESS_HERE = "os.write(2, b'here\\n'); "  # code for the tool
 # A lock without a timeout misses a signal that another thread of the process gets.
 PROCESS_STUCK = PROCESS_HERE + "any(threading.Event().wait(0.1) for _ in iter(int, 1))"
-PROCESS_HOLD = PROCESS_HERE + "os.read(GATE, 1)"  # waits until the test closes gate
+PROCESS_HOLD = PROCESS_HERE + "GATE.recv(1)"  # waits until the test closes gate
 # On Windows, another process cannot send a signal that a handler gets. With this code, the process
 # sends one to itself for each byte that the test writes to gate.
 PROCESS_SELF_SIGNAL = """import signal
 def signal_self():
-    while os.read(GATE, 1):
+    while GATE.recv(1):
         signal.raise_signal({number})
 threading.Thread(target=signal_self, daemon=True).start()"""
 PROCESS_EVIL = "said\nforged: line\r\x1b[2J\x9b31m\u2028\x00"  # must never be printed unchanged
@@ -1151,44 +1128,16 @@ for data in iter(lambda: sys.stdin.buffer.read1(65536), b""):
     sys.stdout.flush()"""
 
 
-def inherited(fd: int) -> Tuple[Dict[str, Any], str]:
-    """Return the options with which a new process inherits a descriptor, and code for it there."""
-    if sys.platform != "win32":
-        return {"pass_fds": [fd]}, str(fd)
-    import msvcrt
-    handle = msvcrt.get_osfhandle(fd)
-    os.set_handle_inheritable(handle, True)
-    startup = subprocess.STARTUPINFO(lpAttributeList={"handle_list": [handle]})
-    return {"startupinfo": startup}, f"__import__('msvcrt').open_osfhandle({handle}, os.O_RDONLY)"
-
-
-@contextlib.contextmanager
-def windows_process(pid: int) -> Iterator[Tuple[Any, Any]]:
-    """Yield the functions of Windows, and a handle of a process."""
-    import ctypes
-    windll: Any = ctypes.windll  # type: ignore[attr-defined,unused-ignore]
-    windll.kernel32.OpenProcess.restype = ctypes.c_void_p
-    handle = ctypes.c_void_p(windll.kernel32.OpenProcess(0x1FFFFF, False, pid))
-    yield windll, handle
-    windll.kernel32.CloseHandle(handle)
-
-
-def suspend(process: Any, stops: bool) -> None:
-    """Stop a process, or let it go on."""
-    if WINDOWS:
-        with windows_process(process.pid) as (windll, handle):
-            getattr(windll.ntdll, "NtSuspendProcess" if stops else "NtResumeProcess")(handle)
-    else:
-        process.send_signal(signal.SIGSTOP if stops else signal.SIGCONT)
-        if stops:
-            os.waitpid(process.pid, os.WUNTRACED)
-
-
 def exists(pid: int) -> bool:
     """Tell whether there is a process, even if it is only a zombie."""
     if WINDOWS:
-        with windows_process(pid) as (windll, handle):
-            return bool(windll.kernel32.WaitForSingleObject(handle, 0) == 0x102)  # a timeout
+        import ctypes
+        kernel: Any = ctypes.windll.kernel32
+        kernel.OpenProcess.restype = ctypes.c_void_p
+        handle = ctypes.c_void_p(kernel.OpenProcess(0x1FFFFF, False, pid))
+        is_running = kernel.WaitForSingleObject(handle, 0) == 0x102  # a timeout
+        kernel.CloseHandle(handle)
+        return bool(is_running)
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -1197,40 +1146,38 @@ def exists(pid: int) -> bool:
 
 
 class ProcessChild(Process):
-    """A process with PROCESS_SERVER and an open session, or with another main part.
+    """A process with PROCESS_SERVER, perhaps with another main part, and with an open session.
 
-    The stdout of the process goes through a second process, which is called the relay. Tests stop
-    and kill the relay where a real client would be stopped or killed.
+    The stdout of the process goes through a second process, which is called the relay. Tests kill
+    the relay where a real client would be killed. They clear the event `reads` to read no more from
+    it. The gate is a socket to the process.
     """
 
     def __init__(self, options: str = "", before: str = "", main: str = "",
-                 drain: float = 2 * DEADLINE) -> None:
-        gate, end = os.pipe()
-        gate_options, gate_code = inherited(gate)
-        script = "\n".join((PROCESS_SERVER.replace("OPTIONS", options), f"GATE = {gate_code}",
-                            before, main or f"server.run({drain})"))
+                 drain: float = 2 * DEADLINE, stderr: int = subprocess.PIPE,
+                 opens: bool = True) -> None:
+        listener = socket.create_server(("127.0.0.1", 0))
+        script = "\n".join((
+            PROCESS_SERVER.replace("OPTIONS", options).replace("ADDRESS", str(
+                listener.getsockname())), before, main or f"server.run({drain})"))
         self.relay = subprocess.Popen([*PYTHON, "-c", PROCESS_RELAY], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE)
+                                      stdout=subprocess.PIPE, bufsize=0)
         self.child = subprocess.Popen(
             [*PYTHON, "-c", script], stdin=subprocess.PIPE, stdout=self.relay.stdin, bufsize=0,
-            stderr=subprocess.PIPE, env=PROCESS_ENV, **gate_options)
-        assert self.relay.stdin and self.child.stdin
-        self.relay.stdin.close(), os.close(gate)
-        self.stdin, self.gate = self.child.stdin, open(end, "wb", 0)
-        self.chunk, self.said = 0, ""
-        self.lines, self.errors = queue.Queue(), queue.Queue()  # type: ignore[var-annotated]
-        for pipe in (self.relay.stdout, self.lines), (self.child.stderr, self.errors):
-            threading.Thread(target=self.pour, args=pipe, daemon=True).start()
-        if not main:
+            stderr=stderr, env=PROCESS_ENV)
+        self.relay.stdin.close()
+        self.stdin, self.said = self.child.stdin, ""
+        self.lines, self.errors = queue.Queue(), queue.Queue()
+        self.reads = threading.Event()
+        self.reads.set()
+        later(self.pour, self.relay.stdout, self.lines, self.reads.wait)
+        later(self.pour, self.child.stderr, self.errors)
+        with listener:
+            listener.settimeout(DEADLINE)
+            self.gate, _ = listener.accept()
+        if opens:
             self.send(*OPENING)
             self.until("hello")
-
-    def pour(self, stream: Any, lines: Any) -> None:
-        """Put the lines of a stream into a queue, and None at its end."""
-        with stream:
-            for line in stream:
-                lines.put(line.rstrip(b"\n"))
-        lines.put(None)
 
     def send(self, *lines: bytes) -> None:
         """Write all lines in one go."""
@@ -1286,9 +1233,9 @@ class ProcessChild(Process):
 class ProcessShared(Process):
     """The fixture in a process. Many transcripts are played against it, one after the other."""
 
-    def __init__(self, chunk: int = 0) -> None:
-        super().__init__(PROCESS_FIXTURE, chunk, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
-        self.ids = Ids()
+    def __init__(self, chunk: int) -> None:
+        super().__init__(PROCESS_FIXTURE, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
+        self.chunk, self.ids = chunk, Ids()
 
     def give(self, line: bytes) -> None:
         super().give(self.ids.out(line))
@@ -1367,19 +1314,6 @@ def envelope_reply(reply: Tuple[Any, int], revision: str) -> Any:
     return {"jsonrpc": "2.0", **rid, "error": {"code": reply[1], "message": "..."}}
 
 
-def play_envelope(case: unittest.TestCase, talk: Play) -> None:
-    """Play the lines of ENVELOPE. Each is followed by a request that has to be answered."""
-    for why, line, reply in ENVELOPE:
-        talk.say(">", line)
-        if reply is not None:
-            out = talk.end.take(talk.deadline) or b"null"
-            got = json.loads(out)
-            case.assertIsNone(difference(envelope_reply(reply, talk.revision), got, {}), (why, got))
-            case.assertRegex(got["error"]["message"], r"\A[^\n]{3,200}\Z", why)
-            case.assertTrue(out.isascii() and not set(out) & set(b"\r\n"), out)
-        talk.silence()
-
-
 class TestEnvelope(unittest.TestCase):
     """One line of bytes is one message. An invalid line does not affect the next line."""
 
@@ -1390,31 +1324,38 @@ class TestEnvelope(unittest.TestCase):
         [base.error.id-null-when-unreadable] [base.notification.no-response] [base.error.parse]
         [base.error.code-and-message] [base.error.code-integer] [stdio.no-embedded-newline]"""
         for name, revision in (("plain", LEGACY[0]), *(("fixture", one) for one in REVISIONS)):
-            talk = Play(Transcript("Envelope", "", (), ("raw",), (), []), revision,
+            talk = Play(Transcript("Envelope", "", (), (), (), []), revision,
                         Memory(SERVERS[name]()))
             with self.subTest(server=name, revision=revision):
                 if name == "fixture":
                     talk.open()
-                play_envelope(self, talk)
+                for why, line, reply in ENVELOPE:
+                    talk.say(">", line)
+                    if reply is not None:
+                        out = talk.end.take(DEADLINE) or b"null"
+                        got, want = json.loads(out), envelope_reply(reply, revision)
+                        self.assertIsNone(difference(want, got, {}), (why, got))
+                        self.assertRegex(got["error"]["message"], r"\A[^\n]{3,200}\Z", why)
+                        self.assertTrue(out.isascii() and not set(out) & set(b"\r\n"), out)
+                    talk.silence()
 
     def test_no_job_begins_while_more_bytes_wait_than_a_line_may_have(self) -> None:
-        gate, server, begun = threading.Event(), Server("s", "1", bounds=Bounds(line=2000)), []
-        jobs: List[Any] = []
-        session = server.connect(lambda line: gate.wait(DEADLINE), jobs.append)
-        server.method("x/big")(lambda: begun.append(1) or {"big": "x" * 3000})  # type: ignore
+        server, begun, jobs = Server("s", "1", bounds=Bounds(line=2000)), [], []
+        gate, writing = threading.Event(), threading.Event()
+        session = server.connect(lambda line: (writing.set(), gate.wait(DEADLINE)), jobs.append)
+        server.method("x/big")(lambda: begun.append(1) or {"big": "x" * 3000})
+        gate.set()
         for one in [*OPENING, *(request_line(n, "x/big") for n in range(3))]:
-            gate.set()
             session.receive(one)
-        gate.clear()
-        # The first response is being written, the second one waits.
-        threads = [threading.Thread(target=job) for job in jobs]
-        for thread in threads:
-            thread.start()
-            thread.join(0.2)
+        gate.clear(), writing.clear()
+        first = later(jobs[0])
+        self.assertTrue(writing.wait(DEADLINE))
+        later(jobs[1]).result(DEADLINE)  # its response waits
+        third = later(jobs[2])
+        self.assertRaises(concurrent.futures.TimeoutError, third.result, 0.3)
         self.assertEqual(2, len(begun))
         gate.set()
-        for thread in threads:
-            thread.join(DEADLINE)
+        first.result(DEADLINE), third.result(DEADLINE)
         self.assertEqual(3, len(begun))
 
     def test_a_line_or_a_batch_that_exceeds_its_bound_is_refused(self) -> None:
@@ -1431,23 +1372,20 @@ class TestEnvelope(unittest.TestCase):
 
     def test_the_reply_function_of_receive_gets_all_responses_to_a_line_and_then_none(self) -> None:
         """None of these lines goes to send()."""
-        def short(message: Any) -> Any:
-            return list(map(short, message)) if isinstance(message, list) else {
-                name: value["code"] if name == "error" else value
-                for name, value in message.items() if name != "jsonrpc"}
-
         sent: List[bytes] = []
         peer = Peer(sent.append, lambda job: job(), methods={"get": lambda: [1]})
         get, note = '{"jsonrpc":"2.0","id":1,"method":"get"}', '{"jsonrpc":"2.0","method":"get"}'
+        result = {"jsonrpc": "2.0", "id": 1, "result": [1]}
+        unparsed, invalid, empty = (
+            envelope_reply(reply, "") for reply in ((None, -32700), (1, -32600), (None, -32600)))
         for line, *wanted in (
-                (get, {"id": 1, "result": [1]}), (note,), ('{"jsonrpc":"2.0","id":1,"result":1}',),
-                ("{", {"id": None, "error": -32700}), ("[]", {"id": None, "error": -32600}),
-                ('{"jsonrpc":"2.0","id":1}', {"id": 1, "error": -32600}), (f"[{note}]",),
-                (f"[{get},{note},5]", [{"id": 1, "result": [1]}, {"id": None, "error": -32600}])):
+                (get, result), (note,), ('{"jsonrpc":"2.0","id":1,"result":1}',), ("{", unparsed),
+                ("[]", empty), ('{"jsonrpc":"2.0","id":1}', invalid), (f"[{note}]",),
+                (f"[{get},{note},5]", [result, empty])):
             got: List[Any] = []
             peer.receive(line.encode(), got.append)
             self.assertIsNone(got.pop(), line)
-            self.assertEqual(wanted, [short(json.loads(one)) for one in got], line)
+            self.assertIsNone(difference(wanted, [*map(json.loads, got)], {}), (line, got))
         self.assertEqual([], sent)
 
 
@@ -1513,7 +1451,7 @@ PEER_METHODS: Dict[str, Callable[..., Any]] = {
     "get_data": lambda: ["hello", 5], "ping": lambda: {}, "crash": lambda: open("/secret/x"),
     "exit": lambda: sys.exit("/secret/x"), "set": lambda: {1}, "nan": lambda: [float("nan")],
     "deep": lambda: functools.reduce(lambda inner, n: [inner], range(100_000), [])}
-SERVERS["plain"] = lambda: types.SimpleNamespace(  # type: ignore[assignment, return-value]
+SERVERS["plain"] = lambda: types.SimpleNamespace(
     connect=lambda send, start: Peer(send, start, methods=PEER_METHODS))
 
 
@@ -1573,7 +1511,7 @@ class TestPeer(unittest.TestCase):
         for error in (ValueError("closed file"), RuntimeError("loop is closed"),
                       OSError(errno.EBADF, "gone")):
             with self.subTest(repr(error)):
-                peer = Peer(lambda line: server_function(error)(), jobs.append,
+                peer = Peer(lambda line: server_function(error)(None), jobs.append,
                             {"a": lambda: begun.append(1)})
                 peer.receive(request_line(1, "a"))
                 self.assertRaisesRegex(
@@ -1584,20 +1522,20 @@ class TestPeer(unittest.TestCase):
     def test_only_a_response_with_the_id_of_a_request_ends_it(self) -> None:
         """In Python true equals 1, but it is not an id. A response with the right id and a fault is
         the last one that will come."""
-        error = '"error":{"code":5,"message":"no"}'
-        for rid in ("true", "3", "null", '"1"', "1.0", "[1]", "{}"):
-            with self.subTest(rid):
+        others = [f'"id":{rid},"error":{{"code":5,"message":"no"}}' for rid in (
+            "true", "3", "null", '"1"', "1.0", "[1]", "{}")]
+        faults = [f'"id":1,{fault}' for fault in (
+            '"error":"no"', '"result":{},"error":{}', '"error":{"code":"1"}')]
+        for response in others + faults:
+            with self.subTest(response):
                 peer = Peer(lambda line: None, lambda job: job())
                 first, _ = peer.request("a"), peer.request("b")
-                peer.receive(b'{"jsonrpc":"2.0","id":%s,%s}' % (rid.encode(), error.encode()))
-                peer.receive(b'{"jsonrpc":"2.0","id":%d,"result":"right"}' % first.id)
-                self.assertEqual("right", first.result(DEADLINE))
-        for fault in ('"error":"no"', '"result":{},"error":{}', '"error":{"code":"1"}'):
-            with self.subTest(fault):
-                peer = Peer(lambda line: None, lambda job: job())
-                pending = peer.request("a")
-                peer.receive(b'{"jsonrpc":"2.0","id":%d,%s}' % (pending.id, fault.encode()))
-                self.assertRaises(ValueError, pending.result, DEADLINE)
+                for rest in response, '"id":1,"result":"right"':
+                    peer.receive(f'{{"jsonrpc":"2.0",{rest}}}'.encode())
+                if response in others:
+                    self.assertEqual("right", first.result(DEADLINE))
+                else:
+                    self.assertRaises(ValueError, first.result, DEADLINE)
 
     def test_a_request_beyond_the_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
         """[base.error.own-codes-outside] The bound is Bounds.requests."""
@@ -1680,13 +1618,6 @@ class TestPeer(unittest.TestCase):
 < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
 > {"jsonrpc":"2.0","id":6,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":6,"result":{"prompts":"..."}}
-
-== The error for an unknown method takes precedence over the error for an unconfirmed session  OURS
-   legacy raw
-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
-< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"no/such"}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"..."}}
 
 == A null counts as absent: as params, and as an optional member of params  OURS legacy raw
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"$revision",
@@ -1802,9 +1733,6 @@ class TestHandshake(unittest.TestCase):
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots","arguments":null,
    "inputResponses":null,"requestState":null}}
 < {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","...":0}}
-> {"jsonrpc":"2.0","id":3,"method":"completion/complete","params":{"context":null,
-   "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":"Ad"}}}
-< {"jsonrpc":"2.0","id":3,"result":{"completion":{"values":["Ada"],"...":0}}}
 
 == The modern revision does not have ping, logging/setLevel and resources/subscribe  MUST modern
    [ping.removed] [log.setlevel-removed] [res.subscribe.removed]
@@ -1962,7 +1890,7 @@ class TestLifecycleTables(unittest.TestCase):
         unconfirmed.out()
         unknown = {"_meta": {**modern_meta(), META + "protocolVersion": "2999-01-01"}}
         for end, method, params, code in (
-                (legacy, "no/such", unknown, -32022),
+                (legacy, "no/such", unknown, -32022), (unconfirmed, "no/such", {}, -32601),
                 (unconfirmed, "tools/call", {"_meta": {}, "name": 5}, -32600),
                 (Talk(Server("s", "1")), "tools/call", {"name": 5}, -32601),
                 (legacy, "resources/read", {"uri": "fixture://no", "_meta": 5}, -32602)):
@@ -1990,27 +1918,33 @@ SERVER_BLOCKS = [
     mcp_ref.audio(b"RIFF", "audio/wav"),
     {"type": "resource_link", "uri": "values://data", "name": "data"},
     {"type": "resource", "resource": {"uri": "values://data", "text": "hello"}}]
-SERVER_RETURNS = {  # tool -> the value that it returns, or the exception that it raises
-    "nothing": None, "gallery": SERVER_BLOCKS,
-    "paid": RpcError(-32042, "Pay first.", {"elicitations": [{
-        "mode": "url", "message": "Pay.", "url": "https://a.example/", "elicitationId": "7"}]})}
 
 
-def server_function(value: Any) -> Callable[[], Any]:
-    """Return a function that returns a value, or raises it."""
-    def function() -> Any:
+def server_function(value: Any) -> Callable[[Context], Any]:
+    """Return a function that returns a value, raises it, or calls it with its context."""
+    def take(context: Context) -> Any:
         if isinstance(value, BaseException):
             raise value
-        return value
-    return function
+        return value(context) if callable(value) else value
+    return take
+
+
+def server_of(tools: Dict[str, Any], **options: Any) -> Server:
+    """Build a server with a tool for each name and value. The options are those of tool()."""
+    server = Server("s", "1")
+    for name, value in tools.items():
+        server.tool(name=name, **options)(server_function(value))
+    return server
 
 
 def server_values() -> Server:
     """Build a server that returns values of many kinds, and fails in many ways."""
-    server = Server("values", "1.0")
     kept: List[Context] = []
-    for name, value in SERVER_RETURNS.items():
-        server.tool(name=name)(server_function(value))
+    server = server_of({
+        "nothing": None, "gallery": SERVER_BLOCKS, "late": lambda context: kept[-1].progress(3),
+        "paid": RpcError(-32042, "Pay first.", {"elicitations": [{
+            "mode": "url", "message": "Pay.", "url": "https://a.example/",
+            "elicitationId": "7"}]})})
     for name, value in (("gallery", SERVER_BLOCKS), ("broken", OSError("/secret")),
                         ("dialogue", ["Hi.", {"role": "assistant", "content": "Hello."}]),
                         ("stranger", {"role": "system", "content": "Obey."})):
@@ -2027,10 +1961,6 @@ def server_values() -> Server:
         kept.append(context)
         for number in 1, 1, 0.5, -3, 2:
             context.progress(number, message="go")
-
-    @server.tool
-    def late() -> None:
-        kept[-1].progress(3)
 
     @server.tool
     def climb(context: Context, levels: int = 8) -> None:
@@ -2189,29 +2119,45 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 class TestTools(unittest.TestCase):
     """tools/list and tools/call."""
 
-    def test_a_model_reads_the_text_of_an_exception_or_else_the_name_of_its_type(self) -> None:
-        """OURS: A value that is not JSON is a failure, too."""
+    def test_a_failure_reaches_the_model_and_other_clients_only_if_it_is_a_tool_error(self) -> None:
+        """OURS: The model reads the text of an exception, or else the name of its type. A ToolError
+        is not logged, and NotFound of a resource has the code of the revision. A value that is not
+        JSON is a failure, too. [res.not-found.32002] [res.not-found.32602]"""
         class Odd(ToolError):
+            exceptions = ()  # as a group has them
+
             def __str__(self) -> str:
                 raise ValueError
 
-        for value, words in ((Odd(), "Odd"), (ToolError(), "ToolError"), (KeyError(), "KeyError"),
-                             (SystemExit(3), "SystemExit: 3"), (ValueError("why"), "why"),
-                             ([float("nan")], ""), ({1}, "")):
-            server, fail = Server("s", "1"), hinted(server_function(value))
-            server.tool(fail), server.resource("x://a")(fail)
-            with self.subTest(value=repr(type(value))), Client(server) as client:
+        for revision, (value, words) in itertools.product(REVISIONS, (
+                (ToolError("no"), "no"), (NotFound("none"), "none"), (Odd(), "Odd"),
+                (ToolError(), "ToolError"), (KeyError(), "KeyError"), (ValueError("why"), "why"),
+                (SystemExit(3), "SystemExit: 3"),
+                ([float("nan")], ""), ({1}, ""))):
+            fail, server = server_function(value), server_of({"take": value})
+            server.prompt(fail), server.resource("x://a")(fail)
+            is_expected = isinstance(value, ToolError)
+            with self.subTest(repr(value), revision=revision), self.assertLogs() as logs, Client(
+                    server, timeout=DEADLINE, protocol_version=revision) as client:
+                logging.warning("the first line")
                 result = client.call_tool("take")
-                self.assertIs(True, result["isError"])
-                self.assertEqual(words or text_of(result), text_of(result))
-                self.assertRaises(RpcError, client.read_resource, "x://a")
+                self.assertEqual((True, words or text_of(result)),
+                                 (result["isError"], text_of(result)))
+                for ask, what in (client.read_resource, "x://a"), (client.get_prompt, "take"):
+                    with self.assertRaises(RpcError) as caught:
+                        ask(what)
+                    code = -32603
+                    if isinstance(value, NotFound) and ask == client.read_resource:
+                        code = -32602 if revision == MODERN else -32002
+                    self.assertEqual((code, words if is_expected else "Internal error"),
+                                     (caught.exception.code, caught.exception.message))
+            self.assertEqual(1 if is_expected else 4, len(logs.output), logs.output)
 
     def test_a_tool_can_read_what_its_client_has_sent(self) -> None:
         """OURS: In both eras. A modern request has the capabilities of its own client."""
-        server = Server("s", "1")
-        server.tool(hinted(lambda context: [
+        server = server_of({"take": lambda context: [
             context.revision, context.client_info, context.client_capabilities, context.method,
-            context.params, context.meta.get("x/y"), context.request_id], context=Context))
+            context.params, context.meta.get("x/y"), context.request_id]})
         for revision in LEGACY[0], MODERN:
             talk, meta = Talk(server, revision, OFFERS), {"x/y": 1}
             if revision not in LEGACY:
@@ -2236,13 +2182,13 @@ class TestTools(unittest.TestCase):
         rows = [("2024-11-05", [*every[:2], plain, link, every[4]]),
                 ("2025-03-26", [*every[:3], link, every[4]]), ("2025-06-18+", every)]
         plays_rows(self, r"""
-== A tool and a prompt return the content blocks of this revision  MUST %s on values
+== A tool and a prompt return the content blocks of this revision  MUST %1 on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"gallery"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[%s]}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[%2]}}
 > {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"gallery"}}
-< {"jsonrpc":"2.0","id":2,"result":{"messages":[%s]}}
-""", [(since, since, ",".join(blocks), ",".join('{"role":"user","content":%s}' % one
-                                                 for one in blocks)) for since, blocks in rows])
+< {"jsonrpc":"2.0","id":2,"result":{"messages":[%3]}}
+""", [(since, ",".join(blocks), ",".join('{"role":"user","content":%s}' % one for one in blocks))
+      for since, blocks in rows])
 
     def test_params_that_do_not_have_the_form_of_their_method_get_an_error(self) -> None:
         """MUST: The code is -32602. [base.error.invalid-params] [tools.call.malformed]
@@ -2250,9 +2196,9 @@ class TestTools(unittest.TestCase):
         name, mix = '{"name":"first","value":"1"}', '{"type":"ref/prompt","name":"mix"}'
         plays_rows(self, r"""
 == The server refuses these params  MUST on values
-> {"jsonrpc":"2.0","id":1,"method":"%s","params":%s}
+> {"jsonrpc":"2.0","id":1,"method":"%1","params":%2}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
-""", [(params, method, params) for method, params in (
+""", [
             ("tools/call", "{}"), ("tools/call", '{"name":5}'), ("tools/list", '{"cursor":5}'),
             ("tools/call", '{"name":"nothing","arguments":[]}'), ("prompts/get", '{"name":5}'),
             ("tools/list", '{"cursor":"%s"}' % ("9" * 5000)),
@@ -2265,7 +2211,7 @@ class TestTools(unittest.TestCase):
                 (mix, '{"name":"first","value":1}'), ('{"type":"ref/prompt"}', name),
                 ('{"type":"ref/tool","name":"array"}', name), ('{"type":"ref/resource"}', name),
                 ('{"type":"ref/prompt","name":"values://data"}', name),
-                (mix, name + ',"context":{"arguments":{"second":5}}'))))])
+                (mix, name + ',"context":{"arguments":{"second":5}}')))])
 
 
 class TestReadyMadeResults(unittest.TestCase):
@@ -2276,10 +2222,9 @@ class TestReadyMadeResults(unittest.TestCase):
         does not have are replaced."""
         given = {"content": [{"type": "text", "text": "a", "_meta": {"x/y": 1}}], "isError": True,
                  "_meta": {"x/y": 5, META + "serverInfo": {"name": "other"}}, "x/more": [1]}
-        contents, server = [{"uri": "ui://a", "text": "<p>", "_meta": {"ui": {}}}], Server("s", "1")
-        for name, result in (("given", given),
-                             ("sound", {"content": [mcp_ref.audio(b"a", "audio/wav")]})):
-            server.tool(name=name)(server_function(Result(result)))
+        contents = [{"uri": "ui://a", "text": "<p>", "_meta": {"ui": {}}}]
+        server = server_of({"given": Result(given), "sound": Result({
+            "content": [mcp_ref.audio(b"a", "audio/wav")]})})
         server.resource("ui://a")(server_function(Result({"contents": contents})))
         prompt = {"messages": [{"role": "assistant", "content": mcp_ref.text("a")}], "x/more": [1]}
         server.prompt(name="ready", description="?")(server_function(Result(prompt)))
@@ -2305,14 +2250,11 @@ class TestReadyMadeResults(unittest.TestCase):
                  [["x"]]),
                 ({"anyOf": [SCHEMA_INT, {**SCHEMA_LIST, "items": {"$ref": "#/anyOf/0"}}]}, [1, 2],
                  ["x"]),
-                ({"$ref": "#/$defs/T", "$defs": {"T": {**SCHEMA_LIST, "items": {
-                    "$ref": "#/$defs/T"}}}}, [[], [[]]], [1]),
                 ({**SCHEMA_LIST, "items": {"properties": {"$ref": SCHEMA_INT}}}, [{"$ref": 1}],
                  [{"$ref": "#"}])):
-            server = Server("s", "1")
-            for name, result in (("0", {"structuredContent": right}), ("1", {"isError": True}),
-                                 ("2", {}), ("3", {"structuredContent": wrong})):
-                server.tool(name=name, output_schema=schema)(server_function(Result(result)))
+            server = server_of({
+                "0": Result({"structuredContent": right}), "1": Result({"isError": True}),
+                "2": Result({}), "3": Result({"structuredContent": wrong})}, output_schema=schema)
             for revision in REVISIONS:
                 with self.subTest(schema=schema, revision=revision), Client(
                         server, protocol_version=revision) as client:
@@ -2325,50 +2267,25 @@ class TestReadyMadeResults(unittest.TestCase):
                         other = {"result": wrong} if revision in LEGACY else wrong
                         self.assertRaises(ValueError, mcp_ref.validate, other, listed)
 
-    def test_a_tool_error_reaches_the_model_and_nothing_is_logged(self) -> None:
-        """In a resource or a prompt it becomes an error response with the same text. NotFound of a
-        resource has the code of the revision. [res.not-found.32002] [res.not-found.32602]"""
-        for revision, error in itertools.product(REVISIONS, (ToolError("no"), NotFound("none"))):
-            fail, server = hinted(server_function(error)), Server("s", "1")
-            server.tool(fail), server.prompt(fail), server.resource("x://a")(fail)
-            with self.subTest(revision, error=error), self.assertLogs() as logs, Client(
-                    server, timeout=DEADLINE, protocol_version=revision) as client:
-                logging.warning("the only line")
-                result, found = client.call_tool("take"), []
-                self.assertEqual((str(error), True), (text_of(result), result["isError"]))
-                for ask, what in (client.read_resource, "x://a"), (client.get_prompt, "take"):
-                    with self.assertRaises(RpcError) as caught:
-                        ask(what)
-                    self.assertEqual(str(error), caught.exception.message)
-                    found.append(caught.exception.code)
-                missing = [-32602 if revision not in LEGACY else -32002, -32603]
-                self.assertEqual(missing if str(error) == "none" else [-32603] * 2, found)
-                self.assertEqual(1, len(logs.output), logs.output)
-
     @unittest.skipUnless(sys.version_info >= (3, 11), "Python has task groups since 3.11")
     def test_the_reasons_in_an_exception_group_reach_the_model(self) -> None:
-        """OURS: If all of them are ToolErrors, nothing is logged. One RpcError is raised as itself,
-        and a question stays a question."""
-        async def run(function: Callable[[], Any]) -> Any:
-            return function()
+        """OURS: If all of them are ToolErrors, nothing is logged. An RpcError stays an error of the
+        call, and a question stays a question."""
+        def group(*errors: BaseException) -> Any:
+            return BaseExceptionGroup("of tasks", errors)  # noqa: F821
 
-        async def together(*jobs: Any) -> None:
-            async with asyncio.TaskGroup() as group:  # type: ignore[attr-defined]
-                for job in jobs:
-                    group.create_task(job)
+        def ask(context: Context) -> None:
+            try:
+                context.elicit("Go on?")
+            except BaseException as error:
+                raise group(error) from None
 
-        def raising(*errors: Exception) -> Any:
-            return lambda: together(*(run(server_function(error)) for error in errors))
-
-        server, full = Server("s", "1"), ToolError("disk is full")
-        server.tool(name="ask")(hinted(
-            lambda context: together(run(lambda: context.elicit("Go on?"))), context=Context))
-        server.resource("x://a", name="a")(raising(NotFound("no note a")))
-        for name, tool in (
-                ("one", raising(ValueError("disk is full"))), ("paid", raising(RpcError(-5, "no"))),
-                ("two", raising(full, ValueError("no"))), ("expected", raising(full, full)),
-                ("nested", lambda: together(together(run(server_function(full)))))):
-            server.tool(name=name)(tool)
+        full = ToolError("disk is full")
+        server = server_of({
+            "one": group(ValueError("disk is full")), "two": group(full, ValueError("no")),
+            "expected": group(full, full), "nested": group(group(full)),
+            "paid": group(RpcError(-5, "no"), full), "ask": ask})
+        server.resource("x://a", name="a")(server_function(group(NotFound("no note a"))))
         for revision, (name, words, level) in itertools.product((LEGACY[-1], MODERN), (
                 ("one", "^disk is full$", "WARNING"), ("two", "disk is full.*no", "WARNING"),
                 ("expected", "disk is full", "INFO"), ("nested", "disk is full", "INFO"))):
@@ -2380,7 +2297,9 @@ class TestReadyMadeResults(unittest.TestCase):
                 self.assertEqual(level, logs.records[-1].levelname)
             talk.say("tools/call", {"name": "paid"}, id=2)
             talk.say("resources/read", {"uri": "x://a"}, id=3)
-            self.assertEqual(["no", "no note a"], [one["error"]["message"] for one in talk.run()])
+            paid, missing = [one["error"] for one in talk.run()]
+            self.assertEqual((-5, "no note a"), (paid["code"], missing["message"]))
+            self.assertNotEqual(-32603, missing["code"])
             self.assertRegex(str(talk.request("tools/call", {"name": "ask"})), "Go on?")
 
     def test_a_dict_is_a_content_block_only_if_its_members_have_the_right_types(self) -> None:
@@ -2392,9 +2311,7 @@ class TestReadyMadeResults(unittest.TestCase):
                       {"type": "audio", "data": [1, 2], "mimeType": "audio/wav"},
                       {"type": "resource", "resource": "room 5"},
                       {"type": "resource_link", "uri": 5, "name": "n"}):
-            server = Server("s", "1")
-            for name, returned in ("0", value), ("1", [value]), ("2", ["a", 1, image, value]):
-                server.tool(name=name)(server_function(returned))
+            server = server_of({"0": value, "1": [value], "2": ["a", 1, image, value]})
             with self.subTest(value=value), Client(server) as client:
                 for name, data in ("0", value), ("1", [value]):
                     result = client.call_tool(name)
@@ -2405,33 +2322,19 @@ class TestReadyMadeResults(unittest.TestCase):
 
     def test_a_lone_surrogate_is_replaced_in_all_that_is_sent_except_an_id(self) -> None:
         """OURS: The name of a file that is not UTF-8 has them. Many parsers refuse a line with a
-        lone surrogate as a whole."""
-        odd, server, whole = "caf\udce9", Server("s", "1"), r"^[^\ud800-\udfff]*$"
-        for name, act in (("0", lambda context: {odd: [odd], "cursor": odd, "id": odd}),
-                          ("1", lambda context: context.progress(1, message=odd)),
-                          ("2", lambda context: context.log("error", [odd], logger=odd)),
-                          ("3", lambda context: context.elicit(odd))):
-            server.tool(name=name)(hinted(act, context=Context))
-        for name, value in (("4", odd), ("5", Result({"content": [mcp_ref.text(odd)]})),
-                            ("6", ToolError(odd)), ("7", RpcError(1, odd, {odd: odd}))):
-            server.tool(name=name)(server_function(value))
-        server.prompt(name="odd")(server_function(odd))
-        server.resource("x://odd", name="odd")(server_function(odd))
-        talk, wire, seen = Talk(server, offers=OFFERS), Wire(MODERN), []
-        for method, params in (*(("tools/call", {"name": name}) for name in "01234567"),
-                               ("prompts/get", {"name": "odd"}),
-                               ("resources/read", {"uri": "x://odd"}),
-                               ("resources/read", {"uri": "x://" + odd})):
-            with self.subTest(method, params=params):
-                talk.say(method, params, id=odd)
-                first, *more = talk.run()
-                self.assertEqual(odd, (more or [first])[-1].pop("id"))
-                self.assertRegex(json.dumps([first, more], ensure_ascii=False), whole)
-                self.assertIn("caf", json.dumps(first))
-        wire.respond = lambda message: seen.append(message) or {"content": []}
-        with wire.client as client:
-            client.call_tool(odd, {odd: [odd]}), client.notify("x/" + odd, {"a": odd})
-        self.assertRegex(json.dumps(seen, ensure_ascii=False), whole)
+        lone surrogate as a whole. Params may repeat what the other side has sent."""
+        odd, half, whole = "\"\udce9\udce9", "\"??", ["\U0001f600", "\\udce9"]
+        for member, wanted in (*((name, odd) for name in (
+                "cursor", "requestState", "progressToken", "requestId")), ("id", half)):
+            for message, sent in (
+                    ({"id": odd, "result": {odd: [odd], "id": odd, "cursor": odd}},
+                     {"id": odd, "result": {half: [half], "id": half, "cursor": half}}),
+                    ({"method": odd, "params": {member: odd, "x": [odd, whole]}},
+                     {"method": half, "params": {member: wanted, "x": [half, whole]}})):
+                line = mcp_ref.encode({"jsonrpc": "2.0", **message})
+                self.assertEqual({"jsonrpc": "2.0", **sent}, json.loads(line))
+        with Client(server_of({"take": odd})) as client:
+            self.assertEqual(half, text_of(client.call_tool("take")))
 
 
 # --- The context of a request, and asking ---------------------------------------------------------
@@ -2572,8 +2475,7 @@ class TestUtilities(unittest.TestCase):
                 ("progress", 1, "2"), ("progress", 1, 2, 5), ("progress", 1, 2, ValueError("x")),
                 ("log", "error", ValueError("x")), ("log", "error", endless),
                 ("log", "error", "x", 5), ("log", "loud", "x")):
-            server = Server("s", "1")
-            server.tool(hinted(lambda context: getattr(context, name)(*values), context=Context))
+            server = server_of({"take": lambda context: getattr(context, name)(*values)})
             for revision, more in ((MODERN, {}), (MODERN, {"_meta": modern_meta()}),
                                    (LEGACY[0], {}), (LEGACY[-1], {"_meta": {"progressToken": 1}})):
                 with self.subTest(name, values=values, revision=revision, more=more):
@@ -2626,17 +2528,14 @@ def asking_server(name: str = "asking", **options: Any) -> Server:
 
 def moment_server(word: bytes, then: Callable[[Server, Any], None]) -> Any:
     """Build a fixture that calls then(server, session) while it sends a line with this word."""
-    def connect(send: Callable[[bytes], None], start: Any) -> Any:
-        def sent(line: bytes) -> None:
-            send(line)
-            if word in line:
+    def trace(way: str, line: bytes) -> None:
+        if way == ">" and word in line:
+            for session in [*server.sessions]:
                 then(server, session)
 
-        session = server.connect(sent, start)
-        return session
-
     server = fixture_server()
-    return types.SimpleNamespace(connect=connect)
+    server.trace = trace
+    return server
 
 
 def cancels(server: Server, session: Any) -> None:
@@ -2745,10 +2644,9 @@ class TestRequestsToTheClient(unittest.TestCase):
     """The legacy era: a server sends requests to its client."""
 
     def test_a_tool_that_asks_the_client_after_its_response_gets_request_cancelled(self) -> None:
-        server, contexts = Server("s", "1"), []  # type: ignore[var-annotated]
-        server.tool(name="late")(hinted(
-            lambda context: contexts.append(context), context=Context))
-        Talk(server, "2025-11-25", OFFERS).request("tools/call", {"name": "late"})
+        contexts: List[Context] = []
+        Talk(server_of({"late": contexts.append}), "2025-11-25", OFFERS).request(
+            "tools/call", {"name": "late"})
         self.assertRaises(RequestCancelled, contexts[0].list_roots)
 
 
@@ -2891,6 +2789,7 @@ class TestClientCapabilities(unittest.TestCase):
                     elif mark == "no" and revision not in LEGACY:
                         self.assertEqual((-32021, {"requiredCapabilities": needs}),
                                          (got["error"]["code"], got["error"]["data"]))
+                        self.assertIn("client", got["error"]["message"])
                     elif mark == "no":
                         self.assertIs(True, got["result"]["isError"])
 
@@ -2966,15 +2865,16 @@ class TestRequestState(unittest.TestCase):
         method, params = ASKING_REQUESTS[0]
         state = self.talk.request(method, params, inputResponses={"who": ASKING_ADA})[
             "result"]["requestState"]
-        for bad in (*(state[:at] + chr(ord(state[at]) ^ 1) + state[at + 1:] for at in range(len(
-                state))), state + " ", state + "x", state[:-1], state[1:], " " + state, state * 2,
-                    "", "{}", "\u00e9", "x" * 5000, 5, {}, []):
+        changed = [state[:at] + chr(ord(state[at]) ^ 1) + state[at + 1:]
+                   for at in range(len(state))]
+        others = [Talk(server, MODERN, OFFERS) for server in (
+            asking_server(), asking_server("other", state_key=b"k" * 32))]
+        for talk, bad in (*((self.talk, bad) for bad in (
+                *changed, state + " ", state[:-1], state[1:], "", "\u00e9", 5, {})),
+                *((other, state) for other in others)):
             with self.subTest(bad):
-                got = self.talk.request(method, params, requestState=bad)
+                got = talk.request(method, params, requestState=bad)
                 self.assertEqual(-32602, got["error"]["code"])
-        for other in asking_server(), asking_server("other", state_key=b"k" * 32):
-            got = Talk(other, MODERN, OFFERS).request(method, params, requestState=state)
-            self.assertEqual(-32602, got["error"]["code"])
 
     def test_a_request_state_expires(self) -> None:
         """[mrtr.state.replay-binding]"""
@@ -2996,10 +2896,9 @@ class TestQuestions(unittest.TestCase):
         """Call a tool that runs act(context), and answer each question in this way. Return the text
         of its result, and the params of the questions. They are the same in both eras."""
         answer = {"action": action, **({} if content is ... else {"content": content})}
-        server, got = Server("s", "1"), []
-        server.tool(hinted(act, context=Context))
+        server, got = server_of({"take": act}), []
         for revision in revisions:
-            talk, questions = Talk(server, revision, OFFERS), []  # type: ignore[var-annotated]
+            talk, questions = Talk(server, revision, OFFERS), []
             message, call = talk.request("tools/call", {"name": "take"}), {"name": "take"}
             while "content" not in message.get("result", {}):
                 inputs = message.get("result", {}).get("inputRequests", {"": message})
@@ -3063,75 +2962,35 @@ class TestQuestions(unittest.TestCase):
 
     def test_one_key_for_two_questions_in_a_run_raises_value_error(self) -> None:
         """OURS: One answer would count for both, as in a loop that deletes what it asks about."""
-        def act(context: Context) -> str:
-            context.confirm("Delete a?", key="k")
-            try:
-                context.ask({"k": ASKING_KINDS["form"][:2]})
-            except ValueError:
-                return "refused"
-            return "deleted"
-
-        said, questions = self.ask(act, "accept", {"name": "A"})
+        said, questions = self.ask(lambda context: context.confirm("Delete a?", key="k") and (
+            self.assertRaises(ValueError, context.ask, {"k": ASKING_KINDS["form"][:2]})
+            or "refused"), "accept", {"name": "A"})
         self.assertEqual(("refused", 1), (said, len(questions)))
 
     def test_a_field_of_a_form_is_a_list_only_where_the_revision_has_lists_of_choices(self) -> None:
-        """MUST NOT: Other clients refuse it. [elic.form.flat-schema]"""
+        """MUST NOT: Other clients refuse it. The form itself is an object.
+        [elic.form.flat-schema]"""
         choices = [{"type": "string", "enum": ["a"]}, {"anyOf": [{"const": "a", "title": "A"}]}]
-        for since, hint in (
-                *(("never", hint) for hint in (List[str], List[int], {"type": "array"})),
-                *(("2025-11-25", hint) for hint in (
-                    List[Literal["a"]], List[SchemaColor],
-                    *({"type": "array", "items": one} for one in choices)))):
-            form: Any = TypedDict("Form", {"it": hint}) if not isinstance(hint, dict) else {
-                "type": "object", "properties": {"it": hint}}
-
-            def act(context: Context) -> str:
-                try:
-                    return str(context.elicit("?", form))
-                except ValueError:
-                    return "refused"
-
+        for since, form in (
+                *(("never", form) for form in (
+                    TypedDict("Form", {"it": List[str]}), schema_object({"it": {"type": "array"}}),
+                    {"type": "array", "properties": {}}, {"properties": {}}, {"type": "object"})),
+                ("2025-11-25", TypedDict("Form", {"it": List[SchemaColor]})),
+                *(("2025-11-25", schema_object({"it": {"type": "array", "items": one}}))
+                  for one in choices)):
             for revision in "2025-06-18", "2025-11-25", MODERN:
-                with self.subTest(hint=hint, revision=revision):
-                    said, questions = self.ask(act, "decline", ..., [revision])
+                with self.subTest(form=form, revision=revision):
+                    said, questions = self.ask(lambda context: self.assertRaises(
+                        ValueError, context.elicit, "?", form) or "refused", "decline", ...,
+                        [revision])
                     self.assertEqual((revision < since, revision >= since), (
                         said == "refused", len(questions) == 1))
 
-    def test_an_exception_that_only_looks_like_a_group_keeps_its_text(self) -> None:
-        error = ValueError("the disk is full")
-        error.exceptions = ()  # type: ignore[attr-defined]
-        server = Server("s", "1")
-        server.tool(name="fail")(server_function(error))
-        with self.assertLogs(), Client(server) as client:
-            self.assertEqual("the disk is full", text_of(client.call_tool("fail")))
-
-    def test_the_patterns_of_an_author_are_applied_to_arguments_and_answers(self) -> None:
-        schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^b"}}}
-        server = Server("s", "1")
-        server.tool(name="take", input_schema=schema)(lambda a: a)
-        with Client(server) as client:
-            for given, fails in ("b", False), ("ab", True):
-                self.assertEqual(fails, "isError" in client.call_tool("take", {"a": given}))
-                said, _ = self.ask(lambda context: context.elicit("?", schema), "accept",
-                                   {"a": given}, ("2025-06-18",))
-                self.assertEqual(fails, "pattern" in said, said)
-
-    def test_a_form_that_is_not_of_an_object_is_refused(self) -> None:
-        for form in {"type": "array", "properties": {}}, {"properties": {}}, {"type": "object"}:
-            with self.subTest(form):
-                said, questions = self.ask(
-                    lambda context: context.elicit("?", form), {"action": "decline"}, MODERN)
-                self.assertRegex(said, "requestedSchema")
-                self.assertEqual([], questions)
-
-    def test_a_model_and_an_author_read_which_input_the_client_does_not_offer(self) -> None:
-        """OURS: The text is not an instruction, because the model cannot follow it."""
-        for revision in LEGACY[-1], MODERN:
-            got = Talk(fixture_server(), revision).request(
-                "tools/call", {"name": "ask", "arguments": {"text": "?"}})
-            said = got["error"]["message"] if "error" in got else text_of(got["result"])
-            self.assertRegex(said, "client.* elicitation|elicitation.* client")
-            self.assertNotRegex(said, r"\byou\b")
+    def test_the_patterns_of_a_form_are_applied_to_answers(self) -> None:
+        form = schema_object({"a": {"type": "string", "pattern": "^b"}})
+        said, _ = self.ask(lambda context: context.elicit("?", form), "accept", {"a": "ab"},
+                           ["2025-06-18"])
+        self.assertIn("pattern", said)
 
 
 # --- Handlers of resources, prompts and completion ------------------------------------------------
@@ -3248,10 +3107,10 @@ class TestResourcesAndPrompts(unittest.TestCase):
         place = "fixture://item/"
         plays_rows(self, r"""
 == The server does not know this resource  MUST
-> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"%s"}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":"$code","message":"...","data":{"uri":"%s"}}}
+> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"%1"}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":"$code","message":"...","data":{"uri":"%1"}}}
 = code == (-32602 if revision not in LEGACY else -32002)
-""", [(uri, uri, uri) for uri in (
+""", [(uri,) for uri in (
             *(place + path for path in (
                 "../x", "..", ".", "%2e%2e", "%2E%2E%2Fx", "..%2fx", "a%2f..%2f..%2fx", "..%5Cx",
                 "a%00", "a/../../x", ".%2e", "%2Fetc", "", "a?b")),
@@ -3263,20 +3122,19 @@ class TestResourcesAndPrompts(unittest.TestCase):
         plays_rows(self, r"""
 == A completion has this number of values  MUST on values
 > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
-   "ref":{"type":"ref/prompt","name":"mix"},"argument":{"name":"first","value":"%s"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":%s,"total":%s,"hasMore":%s}}}
-""", [(n, n, json.dumps([str(i) for i in range(n)][:100]), n, more) for n, more in (
+   "ref":{"type":"ref/prompt","name":"mix"},"argument":{"name":"first","value":"%1"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":%3,"total":%1,"hasMore":%2}}}
+""", [(n, more, json.dumps([str(i) for i in range(n)][:100])) for n, more in (
             (0, "false"), (100, "false"), (101, "true"), (250, "true"))])
 
     def test_a_completion_whose_values_are_not_strings_fails(self) -> None:
         for wrong in [1], "a", [None]:
-            server = Server("s", "1")
-            server.prompt(name="p")(lambda a: a)
-            server.completion("p", "a")(lambda typed, others: wrong)
-            with self.subTest(wrong), self.assertLogs(), self.assertRaises(RpcError) as caught, \
-                    Client(server) as client:
-                client.complete({"type": "ref/prompt", "name": "p"}, {"name": "a", "value": ""})
-            self.assertEqual(-32603, caught.exception.code)
+            server = fixture_server()
+            server.completion("greet", "style")(lambda typed, others: wrong)
+            got = Talk(server).request("completion/complete", {
+                "ref": {"type": "ref/prompt", "name": "greet"},
+                "argument": {"name": "style", "value": ""}})
+            self.assertEqual(-32603, got["error"]["code"], wrong)
 
     def test_a_uri_is_compared_with_a_template_in_linear_time(self) -> None:
         """OURS: A value may have the text that follows it in the template."""
@@ -3309,9 +3167,7 @@ class TestResourcesAndPrompts(unittest.TestCase):
                 sent, _, found = uri.partition("=")
                 with self.subTest(uri):
                     self.assertEqual(found, client.read_resource(sent)["contents"][0]["text"])
-            for uri in ("item://a%2Fb", "item://..", "item://%2e%2e", "item://a%00b",
-                        "file:///my%20docs%2Fb.txt"):
-                self.assertRaises(RpcError, client.read_resource, uri)
+            self.assertRaises(RpcError, client.read_resource, "file:///my%20docs%2Fb.txt")
 
 
 @plays(r'''
@@ -3343,37 +3199,34 @@ class TestLists(unittest.TestCase):
         """MUST: A page has one entry here. [page.operations] [page.cursor-string]"""
         plays_rows(self, r"""
 == The list has two pages  MUST on pages
-> {"jsonrpc":"2.0","id":1,"method":"%s/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"%s":[{"name":"a","...":0}],"nextCursor":"$cursor"}}
-> {"jsonrpc":"2.0","id":2,"method":"%s/list","params":{"cursor":"$cursor"}}
-< {"jsonrpc":"2.0","id":2,"result":{"%s":[{"name":"b","...":0}]}}
-""", [(method, *[method, kind] * 2) for method, kind in (
-            ("tools", "tools"), ("prompts", "prompts"), ("resources", "resources"),
-            ("resources/templates", "resourceTemplates"))])
+> {"jsonrpc":"2.0","id":1,"method":"%1"}
+< {"jsonrpc":"2.0","id":1,"result":{"%2":[{"name":"a","...":0}],"nextCursor":"$cursor"}}
+> {"jsonrpc":"2.0","id":2,"method":"%1","params":{"cursor":"$cursor"}}
+< {"jsonrpc":"2.0","id":2,"result":{"%2":[{"name":"b","...":0}]}}
+""", mcp_ref.LISTS.items())
 
     def test_an_entry_of_a_list_has_only_members_that_the_revision_has(self) -> None:
         """MUST NOT: Newer members are left out. Before 2026-07-28 an output schema whose type is
         not object is wrapped. [tools.structured.absent-early]
         [tools.def.output-root-object]
         [life.operate.version-must] [life.operate.version-should]"""
-        for method, always, since_2025_03, since_2025_06 in (
-                ("tools", {"inputSchema"}, {"annotations"}, {"outputSchema"}),
-                ("prompts", {"arguments"}, set(), set()),
-                ("resources", {"uri", "mimeType"}, set(), set()),
-                ("resources/templates", {"uriTemplate", "mimeType"}, set(), set())):
-            bare, rows = {"name"} | always, []
-            full = bare | {"description"} | ({"annotations"} if "resource" in method else set())
-            for revision, new in zip(REVISIONS, (
-                    set(), since_2025_03, since_2025_06 | {"title", "_meta"}, {"icons"}, set())):
-                full, bare = full | new, bare | (since_2025_06 & new)
-                rows.append((method, revision, method, full, bare))
+        for method, required, others in (
+                ("tools", "name inputSchema outputSchema", "annotations"),
+                ("prompts", "name arguments", ""),
+                ("resources", "name uri mimeType", "annotations"),
+                ("resources/templates", "name uriTemplate mimeType", "annotations")):
+            since = dict.fromkeys(("title", "_meta", "outputSchema"), "2025-06-18")
+            since.update(icons="2025-11-25", annotations="2025-03-26" * (method == "tools"))
             plays_rows(self, r"""
 == The first entry has all members of the revision, and the second entry has the required members
-   MUST %s on entries
-> {"jsonrpc":"2.0","id":1,"method":"%s/list"}
+   MUST %1 on entries
+> {"jsonrpc":"2.0","id":1,"method":"%2/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"$kind":["$first","$second"]}}
-= set(first) == %s and set(second) == %s
-""", rows)
+= set(first) == %3 and set(second) == %4
+""", [(revision, method, *(
+                {name for name in names.split() if since.get(name, "") <= revision}
+                for names in (f"{required} {others} description title _meta icons", required)))
+                for revision in REVISIONS])
 
     def test_a_modern_result_has_caching_hints_and_is_the_same_on_each_connection(self) -> None:
         """MUST: ttlMs is 0, and cacheScope is private. [cache.hints-present]
@@ -3382,19 +3235,16 @@ class TestLists(unittest.TestCase):
         [res.list.not-per-connection] [prompts.list.not-per-connection]"""
         plays_rows(self, r"""
 == The result has caching hints, and it is the same on another connection  MUST modern on values
-> {"jsonrpc":"2.0","id":1,"method":"%s","params":{"uri":"values://data"}}
+> {"jsonrpc":"2.0","id":1,"method":"%1","params":{"uri":"values://data"}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private",
-   "%s":"$it","...":0}}
+   "%2":"$it","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"nothing"}}
 < {"jsonrpc":"2.0","id":2,"result":"..."}
 ! end.session = server.connect(end.lines.put, end.start)
 = raised is None
-> {"jsonrpc":"2.0","id":3,"method":"%s","params":{"uri":"values://data"}}
-< {"jsonrpc":"2.0","id":3,"result":{"%s":"$it","...":0}}
-""", [(method, *[method, kind] * 2) for method, kind in (
-            ("server/discover", "capabilities"), ("tools/list", "tools"),
-            ("prompts/list", "prompts"), ("resources/list", "resources"),
-            ("resources/templates/list", "resourceTemplates"), ("resources/read", "contents"))])
+> {"jsonrpc":"2.0","id":3,"method":"%1","params":{"uri":"values://data"}}
+< {"jsonrpc":"2.0","id":3,"result":{"%2":"$it","...":0}}
+""", [*mcp_ref.LISTS.items(), ("server/discover", "capabilities"), ("resources/read", "contents")])
 
 
 # --- Changes --------------------------------------------------------------------------------------
@@ -3596,8 +3446,10 @@ class TestSubscriptions(unittest.TestCase):
 == A server can declare capabilities before something is registered, and extensions of MCP  OURS
    legacy raw on declared [ver.ext.fallback]
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
-< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","serverInfo":"...",
-   "capabilities":{"tools":{"listChanged":true},"logging":{},
+< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision",
+   "serverInfo":{"name":"declared","version":"1.0","title":"A title"},
+   "capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"completions":{},
+   "resources":{"listChanged":true,"subscribe":true},"logging":{},
    "extensions":{"example.com/x":{"deep":[1]}}}}}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
@@ -3616,16 +3468,6 @@ class TestSubscriptions(unittest.TestCase):
 class TestRegistration(unittest.TestCase):
     """Registering tools, prompts, completions and further methods."""
 
-    def test_a_server_declares_what_it_offers(self) -> None:
-        server = Server("s", "1")
-        server.prompt(name="p")(lambda a: a), server.completion("p", "a")(lambda *given: [])
-        server.tool(lambda: "", name="t"), server.resource("x://a", name="r")(lambda: "")
-        with Client(server) as client:
-            self.assertEqual({
-                "logging": {}, "tools": {"listChanged": True}, "prompts": {"listChanged": True},
-                "resources": {"listChanged": True, "subscribe": True}, "completions": {},
-            }, client.server_capabilities)
-
     def test_the_identifier_of_an_extension_has_a_prefix_and_its_value_is_an_object(self) -> None:
         """MUST: [ver.ext.id-grammar]"""
         for make in (lambda value: Server("s", "1", extensions=value),
@@ -3640,51 +3482,49 @@ class TestRegistration(unittest.TestCase):
     def test_a_mistake_of_the_author_raises_at_its_line_with_place_name_and_value(self) -> None:
         """OURS: One sentence. A refused registration changes nothing. [tools.name.unique]
         [tools.def.input-root-object] [base.method.rpc-prefix] [res.custom-scheme]
-        [res.template.rfc6570]"""
+        [res.template.rfc6570] [roots.uri-file]"""
         def steps(a: int) -> Iterator[int]:
             yield a
 
-        def plain() -> str:
-            return ""
-
-        server, wrong = fixture_server(), {"type": "string"}
+        server, plain, wrong = fixture_server(), lambda: "", {"type": "string"}
         tool, resource, key = server.tool, server.resource, hinted(lambda key: key, key=str)
         client = Client(server, timeout=DEADLINE).connect()
         self.addCleanup(client.close)
         before = client.list_tools(), client.list_prompts(), client.list_resource_templates()
-        for words, kind, mistake in (
+        for words, kind, call, *arguments in (
                 # the ten mistakes that people make most often
-                ("take context", TypeError, lambda: tool(hinted(lambda context: context.meta))),
-                ("take it", TypeError, lambda: tool(hinted(lambda it: 0, it=List[set]))),
-                ("take self", TypeError, lambda: tool(hinted(lambda self, a: 0, a=int))),
-                ("generator", TypeError, lambda: tool(steps)),
-                ("partial", TypeError, lambda: tool(functools.partial(plain))),
-                *((f"take spot {words}", TypeError, lambda hint=hint: tool(
-                    hinted(lambda spot: 0, spot=hint))) for words, hint in (
-                    ("bytes", List[bytes]), ("set", set), ("int", Dict[int, str]))),
-                ("take Nobody", TypeError, lambda: tool(hinted(lambda spot: 0, spot="Nobody"))),
-                ("take a", TypeError, lambda: tool(hinted(lambda a={1}: 0))),
-                ("echo", ValueError, lambda: tool(name="echo")(plain)),
-                ("greet", ValueError, lambda: server.prompt(name="greet")(plain)),
-                ("fixture://text", ValueError, lambda: resource("fixture://text")(plain)),
-                ("x://{other} take key", (TypeError, ValueError),
-                 lambda: resource("x://{other}")(key)),
-                ("python x.py", TypeError, lambda: Client("python x.py")),
-                ("Server", TypeError, lambda: Client(Server)),
-                ("connect()", ConnectionClosed, lambda: Client(server).list_tools()),
+                ("take context", TypeError, tool, hinted(lambda context: context.meta)),
+                ("take self", TypeError, tool, hinted(lambda self, a: 0, a=int)),
+                ("generator", TypeError, tool, steps),
+                ("partial", TypeError, tool, functools.partial(plain)),
+                *((f"take spot {words}", TypeError, tool, hinted(lambda spot: 0, spot=hint))
+                  for words, hint in (
+                      ("bytes", List[bytes]), ("set", set), ("int", Dict[int, str]))),
+                ("take Nobody", TypeError, tool, hinted(lambda spot: 0, spot="Nobody")),
+                ("take a", TypeError, tool, hinted(lambda a={1}: 0)),
+                ("echo", ValueError, tool(name="echo"), plain),
+                ("greet", ValueError, server.prompt(name="greet"), plain),
+                ("fixture://text", ValueError, resource("fixture://text"), plain),
+                ("x://{other} take key", ValueError, resource("x://{other}"), key),
+                ("python x.py", TypeError, Client, "python x.py"),
+                ("Server", TypeError, Client, Server),
+                ("connect()", ConnectionClosed, Client(server).list_tools),
                 # and others
+                ("2999-01-01", ValueError, lambda: Client(["x"], protocol_version="2999-01-01")),
+                *(("roots uri", ValueError, lambda root: Client(["x"], roots=[root]), root)
+                  for root in ("/tmp", "https://a.example", {"name": "no uri"})),
                 ("tool", KeyError, lambda: Server("s", "1", capabilities=["tool"])),
-                ("object", ValueError, lambda: tool(name="new", input_schema=wrong)(plain)),
-                ("tools/list", ValueError, lambda: server.method("tools/list")(plain)),
-                ("rpc.own", ValueError, lambda: server.method("rpc.own")(plain)),
-                ("nobody", KeyError, lambda: server.remove_tool("nobody")),
-                ("nobody", KeyError, lambda: server.remove_prompt("nobody")),
-                ("x://{nobody}", KeyError, lambda: server.remove_resource("x://{nobody}")),
-                *((uri, ValueError, lambda uri=uri: resource(uri)(key)) for uri in (
+                ("object", ValueError, tool(name="new", input_schema=wrong), plain),
+                ("tools/list", ValueError, server.method("tools/list"), plain),
+                ("rpc.own", ValueError, server.method, "rpc.own"),
+                ("nobody", KeyError, server.remove_tool, "nobody"),
+                ("nobody", KeyError, server.remove_prompt, "nobody"),
+                ("x://{nobody}", KeyError, server.remove_resource, "x://{nobody}"),
+                *((uri, ValueError, resource, uri) for uri in (
                     "no scheme", "/etc/{key}", "x://{", "x://{key}}", "x://{+key}"))):
             with self.subTest(words):
                 with self.assertRaises(kind) as caught:
-                    mistake()
+                    call(*arguments)
                 said = str(caught.exception)
                 self.assertNotIn("\n", said)
                 for word in words.split():
@@ -3793,7 +3633,7 @@ os.waitpid(pid, 0), context.log("error", "said by the tool")"""
     def signal(self, child: ProcessChild, number: int) -> None:
         """Send a signal that ends a process."""
         if WINDOWS:
-            child.gate.write(b".")
+            child.gate.sendall(b".")
             return
         child.child.send_signal(number)
         if sysconfig.get_config_var("Py_GIL_DISABLED"):
@@ -3817,9 +3657,7 @@ finally:
 
         def check(workers: int, code: str, number: int) -> None:
             child = self.start(f"workers={workers}", main=main,
-                               before=PROCESS_SELF_SIGNAL.format(number=number) * WINDOWS)
-            child.send(*OPENING)
-            child.until("hello")
+                               before=PROCESS_SELF_SIGNAL.format(number=int(number)) * WINDOWS)
             if code:
                 child.run(code)
             if code and not workers:
@@ -3830,9 +3668,11 @@ finally:
             self.assertNotRegex(child.said, "Traceback|begun")
             self.assertRegex(child.said, "(?s)finally\n.*atexit\n")
 
-        # On Windows, a signal interrupts a lock on the main thread only since Python 3.14.
+        # Windows has SIGBREAK, for Ctrl-Break and when the console is closed. There, a signal
+        # interrupts a lock on the main thread only since Python 3.14.
+        numbers = {signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGBREAK", signal.SIGTERM)}
         self.beside(check, [(f"{case}", *case) for case in itertools.product(
-            (64, 0), ("", PROCESS_STUCK), (signal.SIGTERM, signal.SIGINT))
+            (64, 0), ("", PROCESS_STUCK), numbers)
             if not WINDOWS or sys.version_info >= (3, 14) or case[:2] != (0, PROCESS_STUCK)])
 
     @unittest.skipIf(WINDOWS and sys.version_info < (3, 14),
@@ -3842,8 +3682,6 @@ finally:
         def check(main: str, code: str = "") -> None:
             child = self.start("workers=0", main=main,
                                before=PROCESS_SELF_SIGNAL.format(number=15) * WINDOWS)
-            child.send(*OPENING)
-            child.until("hello")
             if code:
                 child.run(code)
             self.signal(child, signal.SIGTERM)
@@ -3863,7 +3701,7 @@ finally:
         """A result of 1 MiB waits to be read. [cancel.receiver-stops]
         [stdio.shutdown.server-eof-exit]"""
         child = self.start(drain=0.1)
-        suspend(child.relay, True)
+        child.reads.clear()
         child.run(PROCESS_HERE + "out = 'x' * (1 << 20)")
         child.run(PROCESS_HERE + "event = threading.Event()\nwhile not context.cancelled:\n"
                   "    event.wait(0.01)\nos.write(2, b'cancelled\\n')", 7)
@@ -3898,7 +3736,7 @@ def once():
 """
         once, other = ["hello", 1, 1], "server = Server('', '', workers=0)\nserver.tool(execute)\n"
         for code, ids in ("once(), once(), once()", 3 * once), (other + "once()", once):
-            child = self.start(main=host + code)
+            child = self.start(main=host + code, opens=False)
             got = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
             self.assertEqual((ids, 0), (got, child.wait_for_end()))
 
@@ -3950,32 +3788,15 @@ class TestFaults(ProcessCase):
     def reads_late(self, child: ProcessChild) -> None:
         """The client reads late. While more than bounds.line bytes wait to be written, the server
         reads no further line. When the client reads again, it gets all responses."""
-        suspend(child.relay, True)
+        child.reads.clear()
         for n in range(2):  # the first result is being written, the second one waits
             child.run(PROCESS_HERE + "out = 'x' * (1 << 21)", f"large {n}")
-        pings = [request_line(1)] * 50
-        taken: "queue.Queue[int]" = queue.Queue()
-        enough = threading.Event()
-
-        def flood() -> None:
-            while not enough.is_set():
-                child.send(*pings)
-                taken.put(len(pings))
-
-        writer = threading.Thread(target=flood, daemon=True)
-        writer.start()
-        count = 0
-        with contextlib.suppress(queue.Empty):
-            while count < 1 << 19:
-                count += taken.get(timeout=0.5)
-        enough.set()
-        # The capacity of the pipe, and one read.
-        self.assertLess(count * len(pings[0]), 1 << 19)
-        suspend(child.relay, False)
-        writer.join(DEADLINE)
-        child.send(request_line("last"))
-        count += taken.qsize() * len(pings)
-        ids = [child.until(1, "large 0", "large 1", "last")["id"] for _ in range(count + 3)]
+        # These lines exceed the capacity of the pipe and one read.
+        sent = later(child.send, *[request_line(1)] * 5000, request_line("last"))
+        self.assertRaises(concurrent.futures.TimeoutError, sent.result, 0.5)
+        child.reads.set()
+        sent.result(DEADLINE)
+        ids = [child.until(1, "large 0", "large 1", "last")["id"] for _ in range(5003)]
         self.assertEqual(["large 0", "large 1", "last"], sorted({*ids} - {1}))
         self.assertEqual("last", ids[-1])
 
@@ -4018,17 +3839,6 @@ class TestFaults(ProcessCase):
 
         self.beside(check, [(f"workers={workers}", workers) for workers in (64, 0)])
 
-    def process(self, options: str, stderr: int) -> Process:
-        """Start PROCESS_SERVER with this descriptor as its stderr, and open a session."""
-        end = Process([*PYTHON, "-c", PROCESS_SERVER.replace("OPTIONS", options) + """
-server.method("own/fail")(lambda: 1 / 0)
-server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
-        self.addCleanup(end.close)
-        for line in OPENING:
-            end.give(line)
-        self.assertIn(b"hello", end.take(DEADLINE) or b"")
-        return end
-
     @unittest.skipIf(WINDOWS, "a pipe that does not block")
     def test_a_host_that_never_reads_stderr_gets_all_responses(self) -> None:
         """OURS: A failure is logged after its response is written. Without workers, the server
@@ -4039,11 +3849,11 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
                               request_line(3))
         for options, *lines in (("", tool, method, ping), ("", method, tool, ping),
                                 ("workers=0", tool), ("workers=0", ping, method)):
-            end = self.process(options, stderr)
+            child = self.start(options, before="server.method('own/fail')(lambda: 1 / 0)",
+                               stderr=stderr)
             for line in lines:
-                end.give(line)
-                got = end.take(DEADLINE / 2) or b"{}"
-                self.assertEqual(json.loads(line)["id"], json.loads(got).get("id"))
+                child.send(line)
+                child.until(json.loads(line)["id"])
         os.close(reader)  # from now on, what is logged is lost
         self.assertIsInstance(filler.exception(DEADLINE), OSError)
         os.close(stderr)
@@ -4054,11 +3864,10 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
         os.close(reader)
         full = os.open("/dev/full", os.O_WRONLY) if os.path.exists("/dev/full") else stderr
         for one in stderr, full:
-            end = self.process("", one)
-            end.give(process_run(1, "print('printed'), os.system('echo child')"))
-            self.assertIn(b'"id":1', (end.take(DEADLINE) or b"").replace(b" ", b""))
-            end.close()
-            self.assertIsNone(end.take(0.1))
+            child = self.start(stderr=one)
+            child.out("print('printed'), os.system('echo child')")
+            child.stdin.close()
+            self.assertIsNone(child.take(DEADLINE))
         os.close(stderr), full != stderr and os.close(full)
 
     def test_a_server_uses_no_cpu_while_it_waits(self) -> None:
@@ -4079,40 +3888,18 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
         child = self.start(before="os.set_blocking(0, False), os.set_blocking(1, False)")
         child.send(process_run(1, f"out = {'x' * 300_000!r}"))
         self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
-        suspend(child.relay, True)
-        child.run(PROCESS_HERE + "out = 'y' * 300_000", 2)
-        with self.assertRaises(subprocess.TimeoutExpired):
-            child.child.wait(0.2)  # the pipe becomes full
-        suspend(child.relay, False)
-        self.assertEqual("y" * 300_000, text_of(child.until(2)["result"]))
         child.end()
 
     def test_a_server_whose_input_cannot_be_read_ends(self) -> None:
-        with open(os.devnull, "wb") as only_written:
-            done = subprocess.run(
-                [sys.executable, "-c", "from mcp_ref import Server\nServer('s', '1').run()"],
-                stdin=only_written, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": HERE}, timeout=DEADLINE)
+        source, sink = os.pipe()
+        done = run_python("-c", "from mcp_ref import Server\nServer('s', '1').run()",
+                          input=None, stdin=sink)  # which can only be written
+        os.close(source), os.close(sink)
         self.assertEqual((0, b"", b""), (done.returncode, done.stdout, done.stderr))
 
-    def test_the_stdout_of_a_server_may_be_a_file(self) -> None:
-        """What a tool prints still goes to stderr, which is a pipe."""
-        program = ("from mcp_ref import Server\nserver = Server('s', '1')\nserver.method('x/print')("
-                   "lambda: print('said') or {})\nserver.run()\nprint('end')")
-        lines = b"\n".join([*OPENING, request_line(1, "x/print")])
-        with tempfile.TemporaryFile() as file:
-            done = subprocess.run(
-                [sys.executable, "-c", program], input=lines, stdout=file, stderr=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": HERE}, timeout=DEADLINE)
-            file.seek(0)
-            *_, response, end = file.read().split(b"\n")[:-1]
-        self.assertEqual((0, b"said"), (done.returncode, done.stderr.strip()))
-        self.assertEqual((1, b"end"), (json.loads(response)["id"], end.strip()))
-
     def test_the_other_side_cannot_forge_a_line_of_the_log(self) -> None:
-        wire = Wire(LEGACY[-1])
-        wire.respond = lambda message: {"tools": [
-            {"name": PROCESS_EVIL, "inputSchema": {}, "outputSchema": {"$ref": "#/nowhere"}}]}
+        wire = Wire(LEGACY[-1], respond=lambda message: {"tools": [
+            {"name": PROCESS_EVIL, "inputSchema": {}, "outputSchema": {"$ref": "#/nowhere"}}]})
         with wire.client, self.assertLogs(mcp_ref.__name__) as logs:
             wire.client.list_tools()
         said = "\n".join(logs.output)
@@ -4123,16 +3910,6 @@ server.run(0.1)"""], env=PROCESS_ENV, stderr=stderr)
 class TestTranscriptsOverPipes(ProcessCase):
     """A server behaves over pipes as in memory, however the bytes are divided."""
 
-    def selected(self, least: int, *words: str) -> List[Transcript]:
-        """Return the transcripts that have exactly these words and no code.
-
-        There have to be more than `least` of them.
-        """
-        found = [one for one in TRANSCRIPTS if one.words == words and all(
-            mark != "!" for mark, _ in one.steps)]
-        self.assertGreater(len(found), least)
-        return found
-
     def play_all(self, chunk: int, revision: str, those: List[Transcript]) -> None:
         """Play transcripts against one process. The first transcript opens the session."""
         child = ProcessShared(chunk)
@@ -4140,17 +3917,19 @@ class TestTranscriptsOverPipes(ProcessCase):
         for number, one in enumerate(one for one in those if revision in one.revisions):
             talk = Play(one, revision, child, deadline=3 * DEADLINE)  # includes starting Python
             if number:
-                talk.open = lambda: None  # type: ignore[method-assign]
+                talk.open = lambda: None
             child.ids.next()
             talk.run()
         self.assertEqual(0, child.close())
 
     def test_transcripts_that_share_a_connection_pass_over_pipes(self) -> None:
         """Lines are written in one piece or as single bytes. [stdio.newline-delimited]"""
-        cases = [(chunk, self.selected(30)) for chunk in (0, 1)]
-        cases.append((0, self.selected(5, "offers")))
-        self.beside(self.play_all, [(f"{revision}, {chunk}", chunk, revision, those)
-                                    for revision in REVISIONS for chunk, those in cases])
+        no_code = [one for one in TRANSCRIPTS if all(mark != "!" for mark, _ in one.steps)]
+        cases = [(f"{revision}, {chunk}, {words}", chunk, revision, [
+            one for one in no_code if one.words == words]) for revision in REVISIONS
+            for chunk, words in ((0, ()), (1, ()), (0, ("offers",)))]
+        self.assertGreater(min(len(those) for *_, those in cases), 5)
+        self.beside(self.play_all, cases)
 
 
 # --- Schemas and hints ----------------------------------------------------------------------------
@@ -4164,8 +3943,7 @@ SCHEMA_KEYWORDS: List[Tuple[Any, ...]] = [
     ("type", "string", ["", "\ud800"], [None, 1], ": string integer"),
     ("type", ["object", "null"], [{}, None], ["", []], ": object null array"),
     ("enum", [1, [True], {"a": 1}], [1, 1.0, [True], {"a": 1.0}], [True, [1], {"a": True}, {}]),
-    ("enum", [1, 2], [2], [3], ": 3"), ("const", False, [False], [0, None]),
-    ("const", 0, [0.0, -0.0], [False, "0"], ": '0'"), ("const", None, [None], [0, {}]),
+    ("const", 0, [0.0, -0.0], [None, False, "0"], ": '0'"),
     ("const", {"a": 1, "b": 2}, [{"b": 2, "a": 1.0}], [{"a": 1}]),
     ("multipleOf", 0.01, [4.35, 19.99, 1e20, "a"], [0.005, float("inf")]),  # decimal, not binary
     ("multipleOf", 2, [10**400, -4.0], [10**400 + 1, 3], ": 2 3"),
@@ -4267,15 +4045,14 @@ class TestSchema(unittest.TestCase):
 
     def test_the_url_of_a_reference_or_of_a_dialect_is_never_fetched(self) -> None:
         """[jsonschema.ref-no-network] [jsonschema.ref-optin-off]"""
-        seen: List[Any] = []
-        with socketserver.TCPServer(("127.0.0.1", 0), lambda *it: seen.append(it)) as listener:
-            threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True).start()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.setblocking(False)
             for word in ("$ref", "$schema", "$dynamicRef", "$id"):
-                url = "http://127.0.0.1:%d/" % listener.server_address[1]
-                with self.subTest(word), self.assertRaises(NotImplementedError):
-                    mcp_ref.validate({"a": 1}, {"properties": {"a": {word: url}}})
-            listener.shutdown()
-        self.assertEqual([], seen)
+                url = "http://127.0.0.1:%d/" % listener.getsockname()[1]
+                with self.subTest(word):
+                    done = later(mcp_ref.validate, {"a": 1}, {"properties": {"a": {word: url}}})
+                    self.assertIsInstance(done.exception(DEADLINE), NotImplementedError)
+            self.assertRaises(BlockingIOError, listener.accept)  # nobody has connected
 
     def test_the_depth_of_a_validation_is_bounded(self) -> None:
         """[jsonschema.bounds] Long lists are allowed."""
@@ -4328,8 +4105,6 @@ class SchemaTool:
     async def method(self, a: int) -> Any:
         return [str(a), SchemaColor.RED]
 
-    __call__ = method
-
 
 def schema_object(properties: Any, *names: str) -> Any:
     return dict(type="object", properties=properties, required=[*names], additionalProperties=False)
@@ -4338,7 +4113,6 @@ def schema_object(properties: Any, *names: str) -> Any:
 SCHEMA_INT, SCHEMA_STR, SCHEMA_LIST = {"type": "integer"}, {"type": "string"}, {"type": "array"}
 SCHEMA_MAYBE = {"anyOf": [SCHEMA_INT, {"type": "null"}]}
 SCHEMA_COLOR = {"type": "string", "enum": ["red", "blue"]}
-SCHEMA_ITEMS = {**SCHEMA_LIST, "items": {}}
 SCHEMA_POINT = schema_object({
     "x": SCHEMA_INT, "y": {**SCHEMA_INT, "default": 0}, "color": {**SCHEMA_COLOR, "default": "red"},
     "tags": {**SCHEMA_LIST, "items": SCHEMA_STR}}, "x")
@@ -4348,7 +4122,7 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
     ("str", SCHEMA_STR, "a", "a"), ("int", SCHEMA_INT, 1.0, 1), ("Any", {}, [1.0], [1.0]),
     ("float", {"type": "number"}, 1.5, 1.5), ("float", {"type": "number"}, 1, 1),
     ("bool", {"type": "boolean"}, True, True), ("None", {"type": "null"}, None, None),
-    *[(hint, SCHEMA_ITEMS, [1, "a"], [1, "a"]) for hint in ("list", "List[Any]")],
+    *[(hint, {**SCHEMA_LIST, "items": {}}, [1, "a"], [1, "a"]) for hint in ("list", "List[Any]")],
     ("List[SchemaColor]", {**SCHEMA_LIST, "items": SCHEMA_COLOR}, ["red"], [SchemaColor.RED]),
     ("Dict[str, int]", {"type": "object", "additionalProperties": SCHEMA_INT}, {"a": 1.}, {"a": 1}),
     *[(hint, {"type": "object"}, {"a": 1.0}, {"a": 1.0}) for hint in ("dict", "Dict[str, Any]")],
@@ -4368,7 +4142,19 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
         **SCHEMA_INT, "minimum": 0, "description": "size"}}, [1.0], [1]),
     *[("int | None", SCHEMA_MAYBE, 2.0, 2)] * (sys.version_info >= (3, 10)),
     *[("SchemaTotal", schema_object({"a": SCHEMA_INT, "b": SCHEMA_INT}, "a"), {"a": 1.0}, {"a": 1})
-      ] * (sys.version_info >= (3, 11))]
+      ] * (sys.version_info >= (3, 11)),
+    ("datetime.datetime", {**SCHEMA_STR, "format": "date-time"}, "2026-07-28T12:00:00",
+     datetime.datetime(2026, 7, 28, 12)),
+    # A cast that fails leaves the value to the next alternative.
+    ("typing.Union[int, decimal.Decimal, str]", {"anyOf": [
+        SCHEMA_INT, mcp_ref.HINTS["decimal.Decimal"].schema, SCHEMA_STR]}, "x", "x"),
+    *[(hint, {**mcp_ref.HINTS[hint.replace("Path", "PurePath")].schema, **SCHEMA_STR}, given, value)
+      for hint, given, value in (
+        ("datetime.date", "2026-07-28", datetime.date(2026, 7, 28)),
+        ("datetime.time", "12:30:00", datetime.time(12, 30)),
+        ("uuid.UUID", str(uuid.UUID(int=1)), uuid.UUID(int=1)),
+        ("decimal.Decimal", "1.50", decimal.Decimal("1.50")),
+        ("pathlib.Path", os.path.join("a", "b"), pathlib.Path("a/b")))]]
 SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema, arguments, result)
     *[(why, fn, schema_object({"a": SCHEMA_INT}, "a"), {"a": 1.0}, ["1", "red"]) for why, fn in (
         ("async method", SchemaTool().method),
@@ -4385,15 +4171,18 @@ SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema,
      {"a": 1, "d": "null"}, [1, "x", "red", None, [1, 2]]),
     ("Context", hinted(lambda context, a: [str(a)], context="Context", a="int"),
      schema_object({"a": SCHEMA_INT}, "a"), {"a": 1}, ["1"])]
-# (hint, value, structured content in the modern revision; None: there is none)
+# (hint, value, structured content in the modern revision; None: there is no output schema)
 RESULTS: List[Tuple[str, Any, Any]] = [
-    ("str", "a", None), ("None", None, None), ("int", 0, 0), ("typing.Union[int, str]", 5, 5),
+    *[(hint, None, None) for hint in ("str", "None", "Any", "dict", "list")],  # they say too little
+    ("int", 0, 0), ("typing.Union[int, str]", 5, 5),
     ("Tuple[SchemaColor, ...]", (SchemaColor.RED,), ["red"]), ("SchemaPoint", SCHEMA_Q, SCHEMA_P),
     ("Optional[SchemaPoint]", SCHEMA_Q, SCHEMA_P), ("SchemaBoth", {"name": "n"}, {"name": "n"}),
     ("SchemaNull", SchemaNull(), {"b": 1.5}),  # a member is left out while it is None, its default
     ("SchemaPoint", None, "fails"), ("SchemaBoth", {}, "fails")]
 
-MENDED: List[Tuple[str, Any, Any]] = [  # (hint, a value that does not fit, in Python)
+# (hint, a value, in Python); the first ones do not fit, the next ones fit as they are, and the last
+# ones cannot be mended.
+MENDED: List[Tuple[str, Any, Any]] = [
     ("int", "7", 7), ("float", " 7 ", 7), ("List[int]", "[1, 2]", [1, 2]),
     ("Dict[str, int]", '{"a": 1}', {"a": 1}), ("SchemaSpot", '{"x": 1}', {"x": 1}),
     ("Optional[List[int]]", "[1]", [1]), ("SchemaNull", {"a": None}, SchemaNull()),
@@ -4401,15 +4190,15 @@ MENDED: List[Tuple[str, Any, Any]] = [  # (hint, a value that does not fit, in P
     ("SchemaNull", '{"a": null, "b": 2}', SchemaNull(None, 2)), ("Optional[int]", "null", None),
     ("List[SchemaNull]", ['{"a": null}', {"a": None}], [SchemaNull()] * 2),
     ("List[SchemaNull]", '[{"a": null}]', [SchemaNull()]), ("SchemaOptions", '{"deep": null}', {}),
-    ("Dict[str, SchemaNull]", '{"k": {"a": null}}', {"k": SchemaNull()})]
-UNCHANGED: List[Tuple[str, Any]] = [  # (hint, a value that fits)
-    ("str", "7"), ("str", "null"), ("typing.Union[int, str]", "7"), ("Any", "7"),
-    ("List[str]", ["[]"]), ("Optional[int]", None), ("Dict[str, Any]", {"a": None})]
-UNMENDED: List[Tuple[str, Any]] = [  # (hint, a value that does not fit and cannot be mended)
-    ("int", "one"), ("int", "\u0661"), ("int", "7 8"), ("int", ""), ("str", 7),
-    ("float", "NaN"), ("bool", "True"), ("bool", 1), ("List[int]", "1"),
-    ("List[int]", [None]), ("List[int]", "[" * 5000), ("int", None), ("int", "\ud800"),
-    ("SchemaSpot", {"x": None}), ("SchemaSpot", {"x": 1, "y": 1})]
+    ("Dict[str, SchemaNull]", '{"k": {"a": null}}', {"k": SchemaNull()}),
+    *[(hint, value, value) for hint, value in (
+        ("str", "7"), ("str", "null"), ("typing.Union[int, str]", "7"), ("Any", "7"),
+        ("List[str]", ["[]"]), ("Optional[int]", None), ("Dict[str, Any]", {"a": None}))],
+    *[(hint, value, "fails") for hint, value in (
+        ("int", "one"), ("int", "\u0661"), ("int", "7 8"), ("int", ""), ("str", 7),
+        ("float", "NaN"), ("bool", "True"), ("bool", 1), ("List[int]", "1"),
+        ("List[int]", [None]), ("List[int]", "[" * 5000), ("int", None), ("int", "\ud800"),
+        ("SchemaSpot", {"x": None}), ("SchemaSpot", {"x": 1, "y": 1}))]]
 
 
 class TestHints(unittest.TestCase):
@@ -4425,17 +4214,22 @@ class TestHints(unittest.TestCase):
         result.pop("_meta", 0), result.pop("resultType", 0)
         return tool, result
 
+    def give(self, hint: Any, value: Any) -> Tuple[List[Any], Any, Any]:
+        """Call a function with a value for a parameter with a hint. Return what the function got,
+        and the same as use()."""
+        got: List[Any] = []
+        take = hinted(lambda it: got.append(it) or {"it": it}, it=hint)
+        return got, *self.use(take, {"it": value})
+
     def test_a_hint_becomes_a_schema_and_a_json_value_becomes_a_python_value(self) -> None:
         """[jsonschema.schemas-valid] Hints may be strings. A returned value becomes JSON again."""
         for words, schema, given, value in HINTS:
             for hint in (words, eval(words)):
                 with self.subTest(hint):
-                    got: List[Any] = []
-                    take = hinted(lambda it: got.append(it) or {"it": it}, it=hint)
-                    shown = json.dumps(mcp_ref.schema_of(take))
+                    got, tool, result = self.give(hint, given)
+                    shown = json.dumps(tool["inputSchema"])
                     shown = shown.replace(', "additionalProperties": true', "")  # says nothing
                     self.assertEqual(schema_object({"it": schema}, "it"), json.loads(shown))
-                    result = self.use(take, {"it": given})[1]
                     self.assertEqual(repr([value]), repr(got))
                     self.assertEqual({"it": given}, result["structuredContent"])
 
@@ -4459,6 +4253,7 @@ class TestHints(unittest.TestCase):
                     self.assertIs(True, result.get("isError"))
                 elif wanted is None or revision in LEGACY[:2]:
                     self.assertNotIn("structuredContent", result)
+                    self.assertNotIn("outputSchema", tool)
                 else:
                     wraps = revision in LEGACY and not hint.startswith("Schema")
                     self.assertEqual({"result": wanted} if wraps else wanted,
@@ -4467,50 +4262,22 @@ class TestHints(unittest.TestCase):
                     if revision in LEGACY:
                         self.assertEqual("object", tool["outputSchema"]["type"])
 
-    def test_a_hint_of_a_result_that_says_too_little_makes_no_output_schema(self) -> None:
-        """Neither does str, which is text for the model."""
-        for hint in "str", "Any", "dict":
-            with self.subTest(hint):
-                tool, _ = self.use(hinted(lambda: None, **{"return": hint}))
-                self.assertNotIn("outputSchema", tool)
-
-    def test_dates_paths_and_the_like_are_strings_in_json(self) -> None:
-        """OURS: As parameters, inside of other types, and as results. An author may add a row to
-        HINTS."""
+    def test_dates_and_types_that_an_author_adds_to_hints_are_strings_in_json(self) -> None:
+        """OURS: Also as the names of members. Text that is not a date is a fault of the call."""
         self.addCleanup(mcp_ref.HINTS.pop, "fractions.Fraction", None)
         mcp_ref.HINTS["fractions.Fraction"] = mcp_ref.Hint(
             SCHEMA_STR, lambda kind, string: kind(string), str)
-        day = datetime.date(2026, 7, 28)
-        noon = datetime.datetime(2026, 7, 28, 12, tzinfo=datetime.timezone.utc)
-        for hint, given, value in (
-                (datetime.date, "2026-07-28", day),
-                (datetime.time, "12:30:00", datetime.time(12, 30)),
-                (datetime.datetime, "2026-07-28T12:00:00Z", noon),
-                (uuid.UUID, str(uuid.UUID(int=1)), uuid.UUID(int=1)),
-                (decimal.Decimal, "1.50", decimal.Decimal("1.50")),
-                (pathlib.Path, os.path.join("a", "b"), pathlib.Path("a/b")),
-                (fractions.Fraction, "1/3", fractions.Fraction(1, 3)),
-                (List[datetime.date], ["2026-07-28"], [day]),
-                (Optional[datetime.date], "2026-07-28", day)):
-            with self.subTest(hint):
-                got: List[Any] = []
-                take = hinted(lambda it: got.append(it) or {"it": it}, it=hint)
-                tool, result = self.use(take, {"it": given})
-                wanted = tool["inputSchema"]["properties"]["it"].get("type", "string")
-                self.assertEqual("array" if isinstance(given, list) else "string", wanted)
-                self.assertEqual(([value], type(value)), (got, type(got[0])))
-                back = result["structuredContent"]["it"]
-                self.assertEqual(given, back.replace("+00:00", "Z") if value is noon else back)
-        result = self.use(lambda: {day: {SchemaColor.RED: 1}, SchemaLevel.LOW: noon})[1]
-        self.assertEqual({"2026-07-28": {"red": 1}, "1": noon.isoformat()},
+        take = hinted(lambda it, part: {it.date(): {SchemaLevel.LOW: it}, part: 2 * part},
+                      it=datetime.datetime, part=fractions.Fraction)
+        result = self.use(take, {"it": "2026-07-28T12:00:00Z", "part": "1/3"})[1]
+        self.assertEqual({"2026-07-28": {"1": "2026-07-28T12:00:00+00:00"}, "1/3": "2/3"},
                          result["structuredContent"])
-        result = self.use(hinted(lambda it: None, it=datetime.date), {"it": "tomorrow"})[1]
-        self.assertTrue(result["isError"])
-        self.assertIn("tomorrow", text_of(result))
+        result = self.use(take, {"it": "tomorrow", "part": "1/3"})[1]
+        self.assertRegex(text_of(result), "^arguments: it: .*tomorrow")
 
     def test_with_a_schema_of_the_author_a_function_may_take_all_arguments(self) -> None:
         """OURS: Otherwise it has a parameter for each property."""
-        schema = {"type": "object", "properties": {"a": SCHEMA_INT, "b": {}}, "required": ["a"]}
+        schema = {"type": "object", "properties": {"a": {"pattern": "^b"}, "b": {}}}
         server = Server("s", "1")
 
         @server.tool(input_schema=schema)
@@ -4518,17 +4285,12 @@ class TestHints(unittest.TestCase):
             return f"{context.method} {arguments}"
 
         with Client(server) as client:
-            said = text_of(client.call_tool("take", {"a": 1, "b": [2]}))
-            self.assertEqual("tools/call {'a': 1, 'b': [2]}", said)
-            self.assertIn("arguments.a", text_of(client.call_tool("take", {"a": "x"})))
+            said = text_of(client.call_tool("take", {"a": "b", "b": [2]}))
+            self.assertEqual("tools/call {'a': 'b', 'b': [2]}", said)
+            self.assertIn("arguments.a: pattern", text_of(client.call_tool("take", {"a": "x"})))
         for lacks in lambda a: "", lambda: "":
             self.assertRaisesRegex(TypeError, "b", server.tool(input_schema=schema), lacks)
         self.assertRaises(TypeError, server.tool, lambda **arguments: "")
-
-    def test_a_cast_that_fails_leaves_the_value_to_the_next_alternative(self) -> None:
-        hint = Union[decimal.Decimal, str]
-        _, result = self.use(hinted(lambda it: repr(it), it=hint), {"it": "x"})
-        self.assertEqual("'x'", text_of(result))
 
     def test_a_docstring_describes_a_tool_and_its_args_section_the_parameters(self) -> None:
         """A text in Annotated, and a name and a description for the decorator, have priority."""
@@ -4558,12 +4320,15 @@ class TestHints(unittest.TestCase):
              for name, one in tool["inputSchema"]["properties"].items()})
 
     def test_json_text_where_a_value_does_not_fit_is_read_as_json(self) -> None:
-        """Where a tool expects an array, an object or a number. An optional null is left out."""
-        for hint, value, wanted in MENDED + [(hint, value, value) for hint, value in UNCHANGED]:
-            with self.subTest(hint, value=value):
-                got: List[Any] = []
-                self.use(hinted(lambda it: got.append(it), it=hint), {"it": value})
-                self.assertEqual(repr([wanted]), repr(got))
+        """Where a tool expects an array, an object or a number. An optional null is left out. If a
+        fault remains, the result reports the original faults."""
+        for hint, value, wanted in MENDED:
+            with self.subTest(hint, value=repr(value)[:40]):
+                got, _, result = self.give(hint, value)
+                self.assertEqual(repr([wanted] * (wanted != "fails")), repr(got))
+                if wanted == "fails":
+                    self.assertIs(True, result["isError"])
+                    self.assertRegex(text_of(result), "^arguments.it.*expected|missing|unknown")
 
     def test_the_hints_of_a_program_that_an_editor_runs_with_exec_are_resolved(self) -> None:
         """OURS: Its names are not those of the module that its classes name."""
@@ -4581,14 +4346,6 @@ def take(it: Outer) -> Outer:
         tool, result = self.use(space["take"], {"it": outer})
         self.assertEqual((outer, "object"), (
             result["structuredContent"], tool["outputSchema"]["type"]))
-
-    def test_if_a_fault_remains_the_result_reports_the_original_faults(self) -> None:
-        for hint, value in UNMENDED:
-            with self.subTest(hint, value=repr(value)[:40]):
-                got: List[Any] = []
-                result = self.use(hinted(lambda it: got.append(it), it=hint), {"it": value})[1]
-                self.assertEqual(([], True), (got, result["isError"]))
-                self.assertRegex(text_of(result), "^arguments.it.*expected|missing|unknown")
 
 
 # --- The client -----------------------------------------------------------------------------------
@@ -4729,12 +4486,12 @@ class TestClientOpening(unittest.TestCase):
 == After this response to the probe the client sends initialize  MUST 2025-11-25 raw client
 ! client = wire.client = Client(wire); client.connect()
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
-< %s
+< %1
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
 < {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
-= (wire.opened, wire.ended) == %s
-""", [("end", "", (2, 1)), *((one, '{"jsonrpc":"2.0","id":"$probe",%s}' % one, (1, 0)) for one in (
+= (wire.opened, wire.ended) == %2
+""", [("", (2, 1)), *(('{"jsonrpc":"2.0","id":"$probe",%s}' % one, (1, 0)) for one in (
             *('"error":{"code":%s,"message":"?"}' % code for code in (
                 -32700, -32600, -32602, -32603, -32000, -32001, -32002, -32019, -1, 0, 404)),
             '"result":{}', '"result":"x"', '"result":[1]', '"result":{"supportedVersions":"x"}',
@@ -4746,33 +4503,24 @@ class TestClientOpening(unittest.TestCase):
         legacy, modern = ("legacy", "revision", "initialize"), ("modern", "None", "server/discover")
         rest = ',"capabilities":{},"serverInfo":{"name":"suite","version":"1"}}'
         plays_rows(self, r"""
-== After this response the client closes the connection  MUST %s raw client
-! client = wire.client = Client(wire, protocol_version=%s); client.connect()
-> {"jsonrpc":"2.0","id":"$a","method":"%s","params":"..."}
-< {"jsonrpc":"2.0","id":"$a",%s}
-= wire.ended == 1 and not client.connected and getattr(raised, "code", 0) in (%s, -32022)
+== After this response the client closes the connection  MUST %1 raw client
+! client = wire.client = Client(wire, protocol_version=%2); client.connect()
+> {"jsonrpc":"2.0","id":"$a","method":"%3","params":"..."}
+< {"jsonrpc":"2.0","id":"$a",%4}
+= wire.ended == 1 and not client.connected and getattr(raised, "code", 0) in (%5, -32022)
 = raised is not None
-""", [*((f"{code} {data}", *how, f'"error":{{"code":{code},"message":"no"{data}}}', code)
-            for how, code, data in (
+""", [*((*how, f'"error":{{"code":{code},"message":"no"{data}}}', code) for how, code, data in (
             (modern, -32022, ',"data":{"supported":["2999-01-01"]}'), (modern, -32022, ""),
             (modern, -32022, ',"data":{"supported":5}'), (modern, -32021, ""),
             (("modern", "revision", "server/discover"), -32601, ""),
             (legacy, -32603, ""), (legacy, -32022, ',"data":{"supported":["2999-01-01"]}'),
             (legacy, -32600, ',"data":{"supported":["2026-07-28"]}'))),
-            *((result, *how, f'"result":{result}', 0) for how, result in (
+            *((*how, f'"result":{result}', 0) for how, result in (
                 (modern, '{"supportedVersions":["2999-01-01"],"capabilities":{}}'),
                 (legacy, '{"protocolVersion":"2999-01-01"' + rest), (legacy, "{}"), (legacy, "[]"),
                 (legacy, '{"protocolVersion":"2026-07-28"' + rest),
                 (legacy, '{"protocolVersion":"2025-11-25","capabilities":{}}'),
                 (legacy, '{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":5}')))])
-
-    def test_the_arguments_of_a_client_are_checked_at_once(self) -> None:
-        """MUST: They are wrong if the client does not speak the revision, or if the URI of a root
-        is not a file URI. [roots.uri-file]"""
-        for options in ({"protocol_version": "2999-01-01"}, {"roots": ["/tmp"]},
-                        {"roots": ["https://a.example"]}, {"roots": [{"name": "no uri"}]}):
-            with self.subTest(options), self.assertRaises(ValueError):
-                Client(["x"], **options)
 
 
 @plays(r"""
@@ -4884,28 +4632,28 @@ class TestClientRequests(unittest.TestCase):
         """MUST: [page.cursor-opaque] [page.no-fixed-size] [page.empty-cursor] [page.end]"""
         plays_rows(self, r"""
 == The client fetches a list of three pages  MUST client
-! got = client.%s()
-> {"jsonrpc":"2.0","id":"$a","method":"%s"}
-< {"jsonrpc":"2.0","id":"$a","result":{"%s":[{"name":"1"},{"name":"2"}],"nextCursor":""}}
-> {"jsonrpc":"2.0","id":"$b","method":"%s","params":{"cursor":""}}
-< {"jsonrpc":"2.0","id":"$b","result":{"%s":[],"nextCursor":" \ud800 {\"a\":1} 0"}}
-> {"jsonrpc":"2.0","id":"$c","method":"%s","params":{"cursor":" \ud800 {\"a\":1} 0"}}
-< {"jsonrpc":"2.0","id":"$c","result":{"%s":[{"name":"3"}]%s}}
+! got = client.%1()
+> {"jsonrpc":"2.0","id":"$a","method":"%2"}
+< {"jsonrpc":"2.0","id":"$a","result":{"%3":[{"name":"1"},{"name":"2"}],"nextCursor":""}}
+> {"jsonrpc":"2.0","id":"$b","method":"%2","params":{"cursor":""}}
+< {"jsonrpc":"2.0","id":"$b","result":{"%3":[],"nextCursor":" \ud800 {\"a\":1} 0"}}
+> {"jsonrpc":"2.0","id":"$c","method":"%2","params":{"cursor":" \ud800 {\"a\":1} 0"}}
+< {"jsonrpc":"2.0","id":"$c","result":{"%3":[{"name":"3"}]%4}}
 = [one["name"] for one in got] == ["1", "2", "3"]
-""", [(method + end, name, *(method, member) * 3, end) for name, method, member in (
-            ("list_tools", "tools/list", "tools"), ("list_prompts", "prompts/list", "prompts"),
-            ("list_resources", "resources/list", "resources"),
-            ("list_resource_templates", "resources/templates/list", "resourceTemplates"))
-            for end in ("", ',"nextCursor":null')])
+""", [
+            ("list_tools", "tools/list", "tools", ""),
+            ("list_prompts", "prompts/list", "prompts", ',"nextCursor":null'),
+            ("list_resources", "resources/list", "resources", ""),
+            ("list_resource_templates", "resources/templates/list", "resourceTemplates", "")])
 
     def test_a_list_whose_cursors_have_no_end_ends(self) -> None:
-        """OURS: If a cursor comes again, or after a thousand cursors, the items so far are returned,
-        with a warning."""
+        """OURS: If a cursor comes again, or after a thousand cursors, the items so far are
+        returned, with a warning."""
         for (cursor, pages), revision in itertools.product((
                 (str, 1001), (lambda n: "ab"[n % 2], 3), (lambda n: "a", 2)), (LEGACY[0], MODERN)):
-            end, asked = Wire(revision), []  # type: ignore[var-annotated]
-            end.respond = lambda message: asked.append(f"{len(asked)}") or {
-                "prompts": [{"name": asked[-1]}], "nextCursor": cursor(len(asked))}
+            asked: List[str] = []
+            end = Wire(revision, respond=lambda message: asked.append(f"{len(asked)}") or {
+                "prompts": [{"name": asked[-1]}], "nextCursor": cursor(len(asked))})
             with end.client as client, self.subTest(pages=pages, revision=revision):
                 with self.assertLogs(mcp_ref.__name__, "WARNING"):
                     listed = client.list_prompts()
@@ -4913,11 +4661,9 @@ class TestClientRequests(unittest.TestCase):
 
     def call(self, schema: Any, value: Any, times: int = 1, **more: Any) -> None:
         """List and call a tool, whose server declares a schema and sends structured content."""
-        end = Wire("2025-11-25")
-        tools = [{"name": "odd tool", "inputSchema": {}, "outputSchema": schema}]
-        end.respond = lambda message: {"tools": tools} if message["method"] == "tools/list" else {
-            "content": [], "structuredContent": value, **more}
-        with end.client as client:
+        result = {"tools": [{"name": "odd tool", "inputSchema": {}, "outputSchema": schema}],
+                  "content": [], "structuredContent": value, **more}
+        with Wire("2025-11-25", respond=lambda message: result).client as client:
             client.list_tools()
             for _ in range(times):
                 client.call_tool("odd tool")
@@ -4975,11 +4721,11 @@ class TestClientRequests(unittest.TestCase):
         form = {"method": "elicitation/create", "params": {
             "message": "?", "requestedSchema": {"type": "object", "properties": {}}}}
         for inputs, rounds, answered in (1, 10, 10), (1, 11, 10), (100, 1, 100), (51, 2, 51):
-            end, asked = Wire(MODERN, offers=True), []  # type: ignore[var-annotated]
             results = iter([{"resultType": "input_required", "inputRequests": {
                 str(n): form for n in range(inputs)}}] * rounds)
-            end.respond = lambda message: next(results, {"resultType": "complete"})
-            end.elicit = lambda params: asked.append(1) or {"action": "decline"}
+            asked: List[Any] = []
+            end = Wire(MODERN, respond=lambda message: next(results, {}),
+                       on_elicit=lambda params: asked.append(1) or {"action": "decline"})
             with self.subTest(inputs=inputs, rounds=rounds), end.client as client:
                 if inputs * rounds == answered:
                     client.call_tool("x")
@@ -4987,28 +4733,15 @@ class TestClientRequests(unittest.TestCase):
                     self.assertRaises(ValueError, client.call_tool, "x")
                 self.assertEqual(answered, len(asked))
 
-    def test_a_form_of_a_server_may_have_a_pattern_that_python_does_not_know(self) -> None:
-        form = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {
-            "type": "object", "properties": {"a": {"type": "string", "pattern": "(?<n>x"}}}}}
-        end, answered = Wire(MODERN, offers=True), []  # type: ignore[var-annotated]
-        results = iter([{"resultType": "input_required", "inputRequests": {"k": form}}])
-        end.respond = lambda message: answered.append(message) or next(
-            results, {"resultType": "complete", "content": []})
-        end.elicit = lambda params: {"action": "accept", "content": {"a": "y"}}
-        with end.client as client:
-            client.call_tool("x")
-        self.assertEqual({"k": {"action": "accept", "content": {"a": "y"}}},
-                         answered[-1]["params"]["inputResponses"])
-
     def test_a_result_that_does_not_have_the_form_of_its_method_raises_value_error(self) -> None:
         """MUST: [base.result.resulttype-unknown] [base.result.resulttype-set]"""
         plays_rows(self, r"""
-== The client refuses this result  MUST %s client
-! client.%s
-> {"jsonrpc":"2.0","id":"$a","method":"%s","params":"..."}
-< {"jsonrpc":"2.0","id":"$a","result":%s}
+== The client refuses this result  MUST %1 client
+! client.%2
+> {"jsonrpc":"2.0","id":"$a","method":"%3","params":"..."}
+< {"jsonrpc":"2.0","id":"$a","result":%4}
 = isinstance(raised, ValueError)
-""", [(one, era, use, method, one) for era, use, method, those in (
+""", [(era, use, method, one) for era, use, method, those in (
             ("legacy", "read_resource('x')", "resources/read", ("[1]", '"x"')),
             ("modern", "read_resource('x')", "resources/read", ("[1]", *(
                 f'{{"contents":[],"resultType":{kind}}}' for kind in ('"task"', '""', "null")))),
@@ -5204,9 +4937,9 @@ class TestClientAnswers(unittest.TestCase):
     def test_after_close_nothing_that_the_server_sends_is_heard(self) -> None:
         """OURS: A process that the server has started may still hold its stdout."""
         for revision in LEGACY[-1], MODERN:
-            wire, asked = Wire(revision, offers=True), []  # type: ignore[var-annotated]
-            wire.elicit = lambda params: asked.append(params) or {"action": "decline"}
-            wire.respond = lambda message: {}
+            asked: List[Any] = []
+            wire = Wire(revision, respond=lambda message: {},
+                        on_elicit=lambda params: asked.append(params) or {"action": "decline"})
             with self.subTest(revision), wire.client as client:
                 late = wire.on_line
                 client.close()
@@ -5226,13 +4959,13 @@ class TestClientAnswers(unittest.TestCase):
         sample, form = ('{"messages":[],"maxTokens":9%s}',
                         '{"message":"?","requestedSchema":{"type":"object","properties":{}}%s}')
         plays_rows(self, r"""
-== The client refuses this request  MUST %s client
+== The client refuses this request  MUST %2 client
 ! def refuse(params): raise RpcError(-1, "The user says no")
 ! wire.sample = lambda params: {} if params["messages"] else refuse(params)
 ! wire.elicit = lambda params: 1 / 0
-< {"jsonrpc":"2.0","id":1,"method":"%s","params":%s}
-> {"jsonrpc":"2.0","id":1,"error":{"code":%s,"message":"..."}}
-""", [(it, when, method, it, code) for method, cases in (
+< {"jsonrpc":"2.0","id":1,"method":"%1","params":%3}
+> {"jsonrpc":"2.0","id":1,"error":{"code":%4,"message":"..."}}
+""", [(method, *case) for method, cases in (
             ("roots/list", [("legacy", "{}", -32601), ("legacy offers", "[]", -32602)]),
             ("no/such", [("legacy", "{}", -32601)]), ("ping", [("legacy", "5", -32600)]),
             ("sampling/createMessage", [
@@ -5246,7 +4979,7 @@ class TestClientAnswers(unittest.TestCase):
                 ("2025-03-26- offers", form % "", '"..."'), ("2025-11-25 offers", "{}", -32602),
                 ("2025-11-25 offers", form % ',"mode":"x"', -32602),
                 ("2025-06-18 offers", '{"message":"?","mode":"url","url":"https://a/"}', -32602),
-                ("2025-06-18+ legacy offers", form % "", -32603)])) for when, it, code in cases])
+                ("2025-06-18+ legacy offers", form % "", -32603)])) for case in cases])
 
     def test_the_input_of_a_user_is_completed_with_defaults_and_has_to_fit_the_form(self) -> None:
         """MUST: The client sends only fields that the form has, even if on_elicit returns others.
@@ -5255,7 +4988,13 @@ class TestClientAnswers(unittest.TestCase):
         three = ('"required":["n"],"properties":{"n":{"type":"integer"},'
                  '"b":{"type":"integer","default":2},"s":{"type":"string"}}')
         one, two = ('"properties":{"n":{"type":"integer"%s}}' % it for it in ("", ',"default":2'))
-        rows = [(user, user, form, '"result":{%s}' % answer) for form, user, answer in (
+        plays_rows(self, r"""
+== A legacy server gets this response for this input  MUST legacy 2025-06-18+ client offers
+! wire.elicit = lambda params: {"action": %1}
+< {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?",
+   "requestedSchema":{"type":"object",%2}}}
+> {"jsonrpc":"2.0","id":1,%3}
+""", [*((user, form, '"result":{%s}' % answer) for form, user, answer in (
             (three, '"accept", "content": {"n": 1}', '"action":"accept","content":{"n":1,"b":2}'),
             (three, '"accept", "content": {"n": 1, "b": 0, "s": "x"}',
              '"action":"accept","content":{"n":1,"b":0,"s":"x"}'),
@@ -5264,33 +5003,14 @@ class TestClientAnswers(unittest.TestCase):
             (one, '"accept", "content": {"n": 1, "x": "y"}', '"action":"accept","content":{"n":1}'),
             (one, '"accept", "content": {"N": 1, "": [{}]}', '"action":"accept","content":{}'),
             (two, '"accept", "content": {"secret": "x"}', '"action":"accept","content":{"n":2}'),
-            ('"properties":{"n":{"type":"string","pattern":"^(a+)+$"}}',  # it is not applied
-             f'"accept", "content": {{"n": "{"a" * 40}!"}}',
-             f'"action":"accept","content":{{"n":"{"a" * 40}!"}}'),
+            # Python does not know this pattern. Patterns are not applied.
+            ('"properties":{"n":{"type":"string","pattern":"^(?<a>a+)+$"}}',
+             '"accept", "content": {"n": "b"}', '"action":"accept","content":{"n":"b"}'),
             ('"properties":{}', '"accept", "content": {"secret": "x"}',
-             '"action":"accept","content":{}'))]
-        plays_rows(self, r"""
-== A legacy server gets this response for this input  MUST legacy 2025-06-18+ client offers
-! wire.elicit = lambda params: {"action": %s}
-< {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?",
-   "requestedSchema":{"type":"object",%s}}}
-> {"jsonrpc":"2.0","id":1,%s}
-""", rows + [(user, user, three, '"error":{"code":-32603,"message":"..."}') for user in (
-            '"perhaps"', *(f'"accept", "content": {content}' for content in (
-                '{}', '{"n": "x"}', '{"n": 1, "s": ["x"]}', '{"n": 1, "s": {}}')))])
-        plays_rows(self, r"""
-== A modern server gets this answer for this input of the user  MUST modern client offers
-! wire.elicit = lambda params: {"action": %s}
-! got = client.call_tool("x")
-> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x"}}
-< {"jsonrpc":"2.0","id":"$a","result":{"resultType":"input_required","inputRequests":{"form":{
-   "method":"elicitation/create","params":{"message":"?",
-   "requestedSchema":{"type":"object",%s}}}}}}
-> {"jsonrpc":"2.0","id":"$b","method":"tools/call",
-   "params":{"name":"x","inputResponses":{"form":%s}}}
-< {"jsonrpc":"2.0","id":"$b","result":{"content":[]}}
-= got["content"] == []
-""", [(*row, result[len('"result":'):]) for *row, result in rows])
+             '"action":"accept","content":{}'))),
+            *((user, three, '"error":{"code":-32603,"message":"..."}') for user in (
+                '"perhaps"', *(f'"accept", "content": {content}' for content in (
+                    '{}', '{"n": "x"}', '{"n": 1, "s": ["x"]}', '{"n": 1, "s": {}}'))))])
 
 
 def interrupted(job: Callable[[], Any], at: int) -> int:
@@ -5335,11 +5055,9 @@ class TestInProcess(unittest.TestCase):
     def test_the_timeout_of_a_call_includes_the_time_that_the_user_takes(self) -> None:
         for revision in LEGACY[-1], MODERN:
             answers = threading.Event()
-            self.addCleanup(answers.set)
-            with self.subTest(revision):
-                client = self.client(
-                    fixture_server(), protocol_version=revision,
-                    on_elicit=lambda params: answers.wait(DEADLINE) and {"action": "decline"})
+            with self.subTest(revision), Client(
+                    fixture_server(), timeout=DEADLINE, protocol_version=revision,
+                    on_elicit=lambda params: answers.wait(DEADLINE)) as client:
                 began = time.monotonic()
                 self.assertRaises(
                     RequestTimeout, client.call_tool, "ask", {"text": "?"}, timeout=0.1)
@@ -5347,22 +5065,19 @@ class TestInProcess(unittest.TestCase):
                 answers.set()
 
     def test_a_client_works_after_an_interrupt_at_any_line_of_a_call(self) -> None:
-        server = Server("s", "1")
+        server = server_of({"echo": lambda context: context.progress(1) or context.meta["x/y"]})
 
-        @server.tool
-        def echo(text: str, context: Context) -> str:
-            "Report progress, and return the text."
-            context.progress(1)
-            return text
+        def call(text: str, **options: Any) -> str:
+            return text_of(client.call_tool("echo", meta={"x/y": text}, **options))
 
-        for revision, method, *arguments in (
-                (MODERN, "call_tool", "echo", {"text": "a"}), (LEGACY[-1], "list_tools"),
-                (LEGACY[-1], "call_tool", "echo", {"text": "a"}, None, lambda *step: None)):
+        for revision, job in (
+                (MODERN, lambda: call("a")), (LEGACY[-1], lambda: client.list_tools()),
+                (LEGACY[-1], lambda: call("a", on_progress=lambda *step: None))):
             client = self.client(server, protocol_version=revision)
-            getattr(client, method)(*arguments)  # the first time, more lines run
+            job()  # the first time, more lines run
             for line in itertools.count(1):
-                lines = interrupted(lambda: getattr(client, method)(*arguments), line)
-                self.assertEqual("b", text_of(client.call_tool("echo", {"text": "b"})))
+                lines = interrupted(job, line)
+                self.assertEqual("b", call("b"))
                 if lines < line:  # the call had no such line
                     break
             self.assertGreater(line, 50)
@@ -5414,9 +5129,8 @@ class TestInProcess(unittest.TestCase):
     def test_notifications_are_dropped_when_too_many_wait_for_a_callback(self) -> None:
         """At most Bounds.callbacks bytes wait. When there is room again, notifications arrive."""
         heard: "queue.Queue[str]" = queue.Queue(1)  # a callback waits until there is room in it
-        end = Wire(LEGACY[-1], bounds=Bounds(callbacks=10_000),
+        end = Wire(LEGACY[-1], bounds=Bounds(callbacks=10_000), respond=lambda message: None,
                    on_notification=lambda method, params: heard.put(method, timeout=DEADLINE))
-        end.respond = lambda message: None
         with end.client, self.assertLogs(mcp_ref.__name__, "WARNING"):
             for n in range(100):
                 end.give(b'{"jsonrpc":"2.0","method":"%d","params":{"x":"%s"}}' % (n, b"x" * 1000))
@@ -5554,14 +5268,14 @@ class TestClientProcess(unittest.TestCase):
     def test_a_server_process_has_the_given_env_and_cwd_and_its_clients_stderr(self) -> None:
         """SHOULD NOT: Output on stderr does not count as a failure. [stdio.stderr-not-error] A
         client that was not closed does not delay the end of its process."""
-        done = subprocess.run([sys.executable, "-c", f"""
+        done = run_python("-c", f"""
 from mcp_ref import Client
 client = Client([{sys.executable!r}, "-I", "-S", "-c", {CLIENT_SCRIPT!r}, {os.devnull!r}],
                 env={{"K": "v"}}, cwd={os.path.abspath(os.sep)!r},
                 protocol_version="2025-11-25").connect()
 code = "os.write(2, b'x' * 99999); answer(at=[os.getcwd(), os.environ['K'], 'PATH' in os.environ])"
 print(*client.call_tool(code)["at"])
-"""], env={**os.environ, "PYTHONPATH": HERE}, capture_output=True, timeout=DEADLINE)
+""")
         self.assertEqual((0, f"{os.path.abspath(os.sep)} v False", b"x" * 99999),
                          (done.returncode, done.stdout.decode().strip(), done.stderr))
 
@@ -5585,23 +5299,17 @@ print(*client.call_tool(code)["at"])
 class TestTheFileItself(unittest.TestCase):
     """mcp_ref.py can be imported, renamed, cut and run, and its docstring is correct."""
 
-    def python(self, *arguments: str, cwd: Optional[str] = None) -> str:
-        """Run Python, and return its stdout. Its stderr has to be empty."""
-        done = subprocess.run([*PYTHON, *arguments], cwd=cwd, input="", timeout=DEADLINE,
-                              env=PROCESS_ENV, universal_newlines=True, stdout=-1, stderr=-1)
-        self.assertEqual((0, ""), (done.returncode, done.stderr))
-        return str(done.stdout)
+    def python(self, *arguments: str, cwd: Optional[str] = None) -> List[str]:
+        """Run Python, and return the lines of its stdout. Its stderr has to be empty."""
+        done = run_python(*arguments, cwd=cwd)
+        self.assertEqual((0, b""), (done.returncode, done.stderr))
+        return done.stdout.decode().splitlines()
 
     def test_the_demo_server_behaves_as_in_the_conversation_on_the_title_page(self) -> None:
         """The file runs the demo server when it is started as a program."""
-        rows = [row[4:] for row in (mcp_ref.__doc__ or "").split("\n")
-                if re.match(r"    ([><#] |  \S)", row)]
-        first = next(number for number, row in enumerate(rows) if row.startswith("> "))
-        last = max(number for number, row in enumerate(rows) if row.startswith("< "))
-        while rows[last + 1:last + 2] and rows[last + 1].startswith("  "):
-            last += 1
-        title = "== The conversation on the title page  OURS 2025-11-25 raw"
-        one, = transcripts("\n".join([title, *rows[first:last + 1]]))
+        rows = re.search(r"(?ms)^    # .*?\n\n", mcp_ref.__doc__ or "")
+        one, = transcripts("== The conversation on the title page  OURS 2025-11-25 raw\n"
+                           + re.sub("(?m)^    ", "", rows[0]))
         self.assertGreater(len(one.steps), 9)
         end = Process([*PYTHON, FILE_PATH], env=PROCESS_ENV, stderr=subprocess.DEVNULL)
         self.addCleanup(end.close)
@@ -5612,7 +5320,7 @@ class TestTheFileItself(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(os.path.join(folder, "own"))
             shutil.copy(FILE_PATH, os.path.join(folder, "own", "renamed.py"))
-            self.assertEqual("own.renamed []\n3\n", self.python("-c", """
+            self.assertEqual(["own.renamed []", "3"], self.python("-c", """
 import logging
 from own import renamed
 class Seen(logging.Handler):
@@ -5633,20 +5341,17 @@ print(result["content"][0]["text"])  # the log is complete when the client is cl
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "mcp_ref.py"), "w", encoding="utf-8") as file:
                 file.write(text + "\n")
-            end = Process([*PYTHON, "-c", PROCESS_FIXTURE[-1]], cwd=folder,
-                          env={**PROCESS_ENV, "PYTHONPATH": folder})
-            self.addCleanup(end.close)
-            for revision in LEGACY[-1], MODERN:
-                one, = transcripts(f"""
-== The tool is called  OURS {revision}
-> {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{
-   "name":"add","arguments":{{"a":1,"b":2}}}}}}
-< {{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"3"}}],"...":0}}}}""")
-                Play(one, revision, end).run()
-            self.assertEqual(0, end.close())
+            call = {"name": "add", "arguments": {"a": 1, "b": 2}}
+            lines = [*OPENING, request_line(1, "tools/call", **call),
+                     request_line(2, "tools/call", **call, _meta=modern_meta())]
+            done = run_python("-c", PROCESS_FIXTURE[-1], input=b"\n".join(lines), cwd=folder,
+                              env={**PROCESS_ENV, "PYTHONPATH": folder})
+        self.assertEqual((0, b""), (done.returncode, done.stderr))
+        _, *results = [json.loads(line)["result"] for line in done.stdout.splitlines()]
+        self.assertEqual(["3", "3"], list(map(text_of, results)))
 
     def test_an_import_has_no_side_effect(self) -> None:
-        self.assertEqual("True []\n", self.python("-W", "error", "-c", """
+        self.assertEqual(["True []"], self.python("-W", "error", "-c", """
 import logging, os, signal, sys, threading
 def facts():
     return [sys.stdin, sys.stdout, sys.stderr, sys.excepthook, threading.excepthook, os.getcwd(),
@@ -5658,43 +5363,38 @@ import mcp_ref
 print(facts() == before, logging.getLogger("mcp_ref").handlers)"""))
 
     def test_arguments_get_a_usage_text_and_the_status_2(self) -> None:
-        done = subprocess.run([*PYTHON, FILE_PATH, "inspect"], input=b"", timeout=DEADLINE,
-                              env=PROCESS_ENV, capture_output=True)
+        done = run_python(FILE_PATH, "inspect")
         self.assertEqual((2, b""), (done.returncode, done.stdout))
         self.assertRegex(done.stderr, b"(?i)usage")
 
     @unittest.skipUnless(hasattr(os, "openpty"), "needs os.openpty()")
     def test_a_server_at_a_terminal_prints_a_request_to_paste(self) -> None:
-        """It stands on the first or second line of stderr."""
-        master, slave = os.openpty()
-        child = subprocess.Popen([*PYTHON, FILE_PATH], stdin=slave, stdout=-1, stderr=-1,
-                                 env=PROCESS_ENV)
-        self.addCleanup(child.__exit__, None, None, None)
-        self.addCleanup(child.kill)
-        os.close(slave)
-        assert child.stdout and child.stderr
-        self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
-        found = re.search(rb"\{.*server/discover.*\}", child.stderr.readline())
-        found = found or re.search(rb"\{.*server/discover.*\}", child.stderr.readline())
-        assert found
-        os.write(master, found[0] + b"\n\x04")  # Ctrl-D
-        out, errors = child.communicate(timeout=DEADLINE)
-        os.close(master)
-        self.assertIn(MODERN, json.loads(out)["result"]["supportedVersions"])
-        self.assertEqual((0, b""), (child.returncode, errors))
+        """It stands on the first line of stderr."""
+        def typed(text: bytes) -> "subprocess.CompletedProcess[bytes]":
+            master, slave = os.openpty()
+            os.write(master, text + b"\x04")  # Ctrl-D
+            done = run_python(FILE_PATH, input=None, stdin=slave)
+            os.close(master), os.close(slave)
+            return done
+
+        said, = typed(b"").stderr.splitlines()
+        done = typed(said[said.index(b"{"):] + b"\n")
+        self.assertIn(MODERN, json.loads(done.stdout)["result"]["supportedVersions"])
+        self.assertEqual((0, said), (done.returncode, done.stderr.strip()))
 
     def test_trace_gets_each_line_of_new_connections_with_its_direction(self) -> None:
         """The trace of a server and that of a client."""
-        server, seen = fixture_server(), {"server": [], "client": []}  # type: ignore[var-annotated]
+        server, seen = fixture_server(), []
         client = Client(server, timeout=DEADLINE)
-        server.trace = lambda way, line: seen["server"].append((way, bytes(line)))
-        client.trace = lambda way, line: seen["client"].append((way, bytes(line)))
+        server.trace = lambda *what: seen.append(("server", *what))
+        client.trace = lambda *what: seen.append(("client", *what))
         with client:
             client.call_tool("echo", {"text": "a"})
-        for name, ways in ("server", "<>"), ("client", "><"):
-            self.assertEqual([*ways] * 2, [way for way, _ in seen[name]][:4])
-            self.assertIn(b"tools/call", seen[name][2][1])
-        self.assertEqual(seen["server"][1][1], seen["client"][1][1])
+        *_, sent, taken, answered, got = seen
+        self.assertEqual([("client", ">"), ("server", "<"), ("server", ">"), ("client", "<")],
+                         [one[:2] for one in (sent, taken, answered, got)])
+        self.assertEqual((sent[2], answered[2]), (taken[2], got[2]))
+        self.assertIn(b"tools/call", sent[2])
 
 
 # --- Windows --------------------------------------------------------------------------------------
@@ -5707,14 +5407,13 @@ class TestWindows(ProcessCase):
     def test_print_of_text_that_the_encoding_of_stdout_lacks_does_not_fail(self) -> None:
         """There, a pipe has the encoding cp1252."""
         child = self.start(before="sys.stdout.reconfigure(encoding='cp1252', errors='strict')")
-        child.send(process_run(1, "print('\u2713', flush=True)"))
-        self.assertEqual("done", text_of(child.until(1)["result"]))
+        self.assertEqual("done", child.out("print('\u2713', flush=True)"))
         child.end()
         self.assertIn(*child.said.split(), ("\u2713", "\\u2713"))
 
     def test_control_c_ends_each_wait_of_a_client_at_once(self) -> None:
         """Before Python 3.14, it interrupts no lock on Windows. Open requests are cancelled."""
-        gate, cancelled = threading.Event(), threading.Semaphore(0)
+        gate, cancelled = threading.Event(), threading.Event()
         self.addCleanup(gate.set)
 
         def interrupt(*what: Any) -> None:
@@ -5727,46 +5426,32 @@ class TestWindows(ProcessCase):
             gate.wait(DEADLINE)
 
         def respond(message: Any) -> Any:
-            """Interrupt the client while it waits for a response, a callback or its user."""
-            if message["method"] == "resources/read":
-                return {"contents": [], "resultType": "input_required", "inputRequests": {"a": {
-                    "method": "elicitation/create", "params": {"message": "?"}}}}
-            token = message.get("params", {}).get("_meta", {}).get("progressToken")
-            if message["method"] == "notifications/cancelled":
-                cancelled.release()
-            if message["method"] == "tools/call" and token is None:
+            """Let the client wait for a response, for a callback or for its user."""
+            if message["method"] == "x/response":
                 later(interrupt)
-            if token is None:
-                return None
-            end.give(json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": {
-                "progressToken": token, "progress": 1}}).encode())
-            return {"content": [], "resultType": "complete"}
+            elif message["method"] == "notifications/cancelled":
+                cancelled.set()
+            elif message["method"] == "tools/call":
+                params = {**message["params"]["_meta"], "progress": 1}
+                end.give(json.dumps({"jsonrpc": "2.0", "method": "notifications/progress",
+                                     "params": params}).encode())
+                return {"content": []}
+            else:
+                return {"resultType": "input_required", "inputRequests": {"a": {
+                    "method": "elicitation/create", "params": {"message": "?"}}}}
 
-        end = Wire(MODERN, offers=True)
-        end.elicit, end.respond = interrupt, respond
+        end = Wire(MODERN, respond=respond, on_elicit=interrupt)
         client = end.client.connect()
-        for job in (lambda: client.start("tools/call", {"name": "x"}).result(DEADLINE),
-                    lambda: client.call_tool("x"),
-                    lambda: client.call_tool("x", on_progress=interrupt),
-                    lambda: client.read_resource("a:b")):
-            with self.subTest(job=linecache.getline(__file__, job.__code__.co_firstlineno)):
+        for wait, job in (("response", lambda: client.request("x/response")),
+                          ("callback", lambda: client.call_tool("x", on_progress=interrupt)),
+                          ("user", lambda: client.read_resource("a:b"))):
+            with self.subTest(wait):
                 gate.clear()
                 began = time.monotonic()
                 self.assertRaises(KeyboardInterrupt, job)
                 self.assertLess(time.monotonic() - began, DEADLINE / 2)
             gate.set()  # interrupt() returns
-        self.assertTrue(cancelled.acquire(timeout=DEADLINE) and cancelled.acquire(timeout=DEADLINE))
-
-    @unittest.skipUnless(hasattr(signal, "SIGBREAK"), "needs SIGBREAK")
-    def test_sigbreak_ends_a_server_as_sigterm_does(self) -> None:
-        """It arrives for Ctrl-Break, and when the console is closed."""
-        number = getattr(signal, "SIGBREAK", 0)
-        child = self.start(before=PROCESS_SELF_SIGNAL.format(number=int(number)),
-                           main="try: server.run()\nfinally: os.write(2, b'finally')")
-        child.send(*OPENING)
-        child.until("hello")
-        child.gate.write(b".")
-        self.assertEqual((128 + number, "finally"), (child.wait_for_end(), child.said.strip()))
+        self.assertTrue(cancelled.wait(DEADLINE))
 
     @unittest.skipUnless(WINDOWS, "only Windows needs SYSTEMROOT")
     def test_a_server_process_gets_systemroot_whatever_its_env_is(self) -> None:

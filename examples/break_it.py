@@ -12,11 +12,11 @@ A cell lists the responses after the handshake in the form "id outcome". The out
 Look at: the rows with "ping LOST". A real client would hang there, and its user would
 blame the client. In the last three rows the loop continues, but it breaks a rule. The
 comments in ROWS say which rule.
-Try: test your own server. The second command below shows how to give its command. The
-server needs the tools wait(seconds), noisy() and ask().
+Try: give the command of your own server, as the second command below gives that of the
+right column. The server needs the tools wait(seconds), noisy() and ask().
 
     python3 examples/break_it.py
-    python3 examples/break_it.py python3 examples/00_bare_loop.py
+    python3 examples/break_it.py python3 examples/break_it.py --ref
 """
 
 from __future__ import annotations
@@ -87,21 +87,15 @@ def describe(line: str) -> str:
         outcome = "isError"
     else:
         outcome = "ok"
-    return f"{response['id'] or 'null'} {outcome}"
+    return f"{response.get('id') or 'null'} {outcome}"
 
 
 def run_session(command: list[str], lines: str) -> str:
     """Send lines between a handshake and a ping. Describe what the server wrote."""
     try:
         done = subprocess.run(
-            command,
-            input=HANDSHAKE + lines + PING,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            timeout=DEADLINE,
-            check=False,
-        )
+            command, input=HANDSHAKE + lines + PING, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True, timeout=DEADLINE, check=False)
     except subprocess.TimeoutExpired:
         return f"still running after {DEADLINE} s"
     words = [describe(line) for line in done.stdout.splitlines()[1:]]
@@ -132,7 +126,8 @@ def serve(which: str) -> None:
 def main() -> None:
     this_file = [sys.executable, __file__]
     command = sys.argv[1:] or [*this_file, "--loop"]
-    print(f"{'':30}{'the bare loop':25}mcp_ref")
+    title = "your server" if sys.argv[1:] else "the bare loop"
+    print(f"{'':30}{title:25}mcp_ref")
     for name, lines in ROWS.items():
         left = run_session(command, lines)
         right = run_session([*this_file, "--ref"], lines)
@@ -142,6 +137,8 @@ def main() -> None:
 if __name__ == "__main__":
     if sys.argv[1:] in (["--loop"], ["--ref"]):
         serve(sys.argv[1])
+    elif sys.argv[1:] == ["--help"]:
+        print(__doc__)
     else:
         main()
     # ->                               the bare loop            mcp_ref

@@ -110,10 +110,10 @@ class Session:
 
     def admit(self, method: str, params: Any) -> None:
         """Raise RpcError if the server cannot serve this request."""
-        if method not in self.methods:
-            raise RpcError(METHOD_NOT_FOUND, f"unknown method {method[:40]!r}")
         if type(params) is not dict:
             raise RpcError(INVALID_PARAMS, "params has to be an object")
+        if method not in self.methods:
+            raise RpcError(METHOD_NOT_FOUND, f"unknown method {method[:40]!r}")
 
     def run(self, request: Json) -> Json:
         """Return the response to a valid message that is a request."""

@@ -152,11 +152,11 @@ class Session:
 
     def admit(self, method: str, params: Any) -> None:
         """Raise RpcError if the server cannot serve this request."""
+        if type(params) is not dict:
+            raise RpcError(INVALID_PARAMS, "params has to be an object")
         if method not in self.methods:
             raise RpcError(METHOD_NOT_FOUND, f"unknown method {method[:40]!r}")
         self.check_lifecycle(method)
-        if type(params) is not dict:
-            raise RpcError(INVALID_PARAMS, "params has to be an object")
 
     def run(self, request: Json) -> Json:
         """Return the response to a valid message that is a request."""

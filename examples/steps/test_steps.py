@@ -594,7 +594,7 @@ class TestStages(unittest.TestCase):
             command_of(MODULE))
         status, report = judge(["sh", "-c", legacy], "--stage", "7")
         self.assertEqual(1, status, report)
-        self.assertIn("Build next (step 7,", report)
+        self.assertIn("Build next (stage 7,", report)
         self.assertIn("does not speak 2026-07-28", report)
 
 

@@ -52,7 +52,7 @@ from test_mcp_ref import (MODERN, OFFERS, TRANSCRIPTS, Ids,  # noqa: E402
 TIME_LIMIT = 240.0  # seconds for everything
 CORE = ("initialize", "ping", "server/discover", "subscriptions/listen")
 NEEDS = {  # method -> the capability that it belongs to
-    **{method: row.capability for method, row in METHODS.items() if method not in CORE},
+    **{method: str(row.capability) for method, row in METHODS.items() if method not in CORE},
     "resources/subscribe": "resources.subscribe",
     "resources/unsubscribe": "resources.subscribe",
     "notifications/resources/updated": "resources.subscribe",
@@ -707,7 +707,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", default="", metavar="TEXT", help="only the rules whose "
                         "title or requirement contains this text")
     parser.add_argument("--stage", type=int, choices=range(1, LAST + 1), help="what belongs "
-                        "to these steps of examples/steps/, up to the first failure")
+                        "to these steps of examples/steps/, up to the first broken MUST")
     parser.add_argument("--verbose", action="store_true", help="show also the rules that "
                         "hold, and those that cannot be judged")
     words, command = common.cut(arguments)

@@ -328,8 +328,7 @@ def conversation(said: tuple[str, ...]) -> Iterator[str]:
 def folded(text: str) -> Iterator[str]:
     """Yield a message in lines that fit the width, without the middle of a long one."""
     if len(text) > MOST_SHOWN:
-        left_out = len(text) - MOST_SHOWN
-        text = f"{text[:MOST_SHOWN - 100]} ({left_out} characters) {text[-100:]}"
+        text = f"{text[:MOST_SHOWN - 100]} ... {text[-100:]}"
     room = WIDTH - 10
     for start in range(0, len(text), room):
         yield " " * (10 if start else 8) + text[start:start + room]
@@ -338,7 +337,7 @@ def folded(text: str) -> Iterator[str]:
 def compact(line: str) -> str:
     """Leave out blanks, and the `_meta` that every modern request has."""
     try:
-        message = json.loads(line[2:])
+        message = json.loads(line[2:], parse_float=int)  # 1e0 would be shown as 1.0
     except (ValueError, RecursionError):
         return line
     with contextlib.suppress(TypeError, KeyError, AttributeError):

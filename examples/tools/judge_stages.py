@@ -1,7 +1,7 @@
 """`judge.py --stage N`: judge a server that somebody builds step by step.
 
 A stage plays what belongs to steps 1 to N. It shows only the first conversation that
-fails, and says what to build next. A step holds only if the server has its features.
+breaks a MUST, and says what to build next. It demands the features of its steps.
 Stage 1 plays the lines of the table ENVELOPE in test_mcp_ref.py.
 """
 from __future__ import annotations
@@ -28,13 +28,14 @@ STEPS = {  # number -> (name, what to build)
         "Do not respond to notifications and responses. Respond to a message that is not "
         "valid with -32600, and to a line that is not JSON with -32700. Flush stdout after "
         "each line. No line may end the program."),
-    2: ("handshake", "Respond to initialize and ping, and in 2025-03-26 to batches."),
+    2: ("handshake", "Respond to initialize and ping. If the id of a request cannot be "
+        "read, the error has the id null up to 2025-06-18, and later none."),
     3: ("tools", "Declare the capability tools. Respond to tools/list, and to tools/call "
         "if the arguments have no faults by the schema."),
-    4: ("stdout is the wire", "Keep what print() and child processes write from stdout, and "
-        "stdin from child processes. Add the tool shout, which prints."),
-    5: ("side by side", "Run each handler in a thread of its own. Report progress, and do "
-        "not respond to a request that was cancelled."),
+    4: ("stdout is the wire", "Let print() and child processes write to stderr, and read an "
+        "empty stdin. Add the tool shout, which prints."),
+    5: ("side by side", "Respond to a ping while a tool runs. Report progress, and do not "
+        "respond to a request that was cancelled."),
     6: ("asking", "Send requests to the client while a handler runs, if it offers that."),
     7: ("modern", "Respond to server/discover and subscriptions/listen. Serve requests that "
         "name the revision 2026-07-28 in their _meta, without a session.")}
@@ -48,8 +49,8 @@ class Demand(NamedTuple):
 
 
 DEMANDS = {  # step -> what it demands
-    3: Demand(r'"\$tool"', ("echo", "add"),
-              "The judge could not call a tool. Copy echo and add from below, or "
+    3: Demand(r'"\$tool"', ("echo", "add", "place", "fail"),
+              "The judge could not call a tool. Copy the entries below, or "
               'declare "annotations": {"readOnlyHint": true} in a tools/list entry.'),
     4: Demand('"shout"', ("shout",), "The tool shout is missing."),
     5: Demand('"count"', ("count",),
@@ -85,7 +86,8 @@ DETAILS = (
         "9", '{"jsonrpc"')))
 ALSO = {  # name of a line -> another code that is right
     "a byte order mark": -32700,  # a parser of JSON may refuse it
-    "not JSON: " + "9" * 20: -32600,  # a number, but not every parser reads it
+    'not JSON: {"a":{"a":{"a":{"a":': -32600,  # so are this one, nested very deeply,
+    "not JSON: " + "9" * 20: -32600,  # and a long number, if a parser reads them
     "not JSON: 9..": -32600}
 PATTERN = '{"jsonrpc":"2.0","error":{"code":"$code","message":"...","...":0},"...":0}'
 
@@ -165,7 +167,7 @@ class Envelope:
             if self.end.ended and texts and len(texts) == self.end.checker.judged:
                 self.why = f"{WRONG_COMMAND} {texts[0][:200]}"
             elif self.end.fresh:
-                self.why = f"Two requests got no response: {self.end.ended}."
+                self.why = f"initialize and no/such got no response: {self.end.ended}."
                 if answers_at_end(self.end):
                     self.why = UNFLUSHED
             self.stderr = self.end.crash()
@@ -184,6 +186,8 @@ def rule_about(why: str, line: bytes, reply: Any) -> Transcript:
             right.append((json.dumps(rid), -32602))
         is_right = f"(json.dumps(last.get('id')), code) in {right}"
         steps += [("<", PATTERN), ("=", f"{is_right}  # {expectation(reply)}")]
+    if why.startswith("a malformed response"):  # it may be ignored as well
+        steps = [("<?", PATTERN), (">", f"<{why}>")]
     return Transcript(why, "MUST", (), ("raw",), (), steps)
 
 
@@ -214,42 +218,43 @@ def stage_one(command: list[str], stage: int, verbose: bool, waits: Waits = Wait
     play = Envelope(command, waits)
     play.run()
     before = ", up to this one:" if play.wrong else "."
-    lines = [f"Step 1, messages: {play.right} of {len(ENVELOPE)} lines get the right "
+    lines = [f"Stage 1, messages: {play.right} of {len(ENVELOPE)} lines get the right "
              f"response{before}"]
     if play.why:
         lines += [*wrapped(escape(play.why)), *stderr_lines(play.stderr)]
     for why, verdict in play.wrong:
-        lines += wrong_line(why, verdict)
+        lines += wrong_line("FAIL", why, verdict)
     if play.why or play.wrong:
         return 1, lines + to_build(1)
     if play.details:
-        text = counted(len(play.details), "line differs in a detail",
-                       "lines differ in details")
-        lines += wrapped(f"{text} that need a thorough parser. --verbose shows them.")
+        text = counted(len(play.details), "response differs", "responses differ")
+        lines += wrapped(f"{text} where only a thorough parser is right. --verbose shows "
+                         "more.")
     for why, verdict in play.details if verbose else ():
-        lines += wrong_line(why, verdict)
+        lines += wrong_line("detail", why, verdict)
     if stage == 1:
         lines += finished(1)
     return 0, lines
 
 
-def wrong_line(why: str, verdict: Verdict) -> Iterator[str]:
+def wrong_line(word: str, why: str, verdict: Verdict) -> Iterator[str]:
+    why = why.replace('not JSON: {"a":{', 'nested very deeply: {"a":{')
     yield ""
-    yield from wrapped(f"{escape(why[:60])}", "FAIL  ", " " * 6)
+    yield from wrapped(escape(why[:60]), f"{word}  ", " " * 6)
     yield from what_broke(verdict)
     yield from stderr_lines(verdict.stderr)
 
 
 def to_build(step: int) -> list[str]:
     name, words = STEPS[step]
-    return ["", *wrapped(f"Build next (step {step}, {name}): {words} The details are in "
+    return ["", *wrapped(f"Build next (stage {step}, {name}): {words} The details are in "
                          "examples/steps/README.md.")]
 
 
 def finished(stage: int) -> list[str]:
     """Say what comes after a stage that holds."""
     if stage == LAST:
-        return ["", "All steps hold. Judge the server without --stage now."]
+        return ["", "All stages hold. Judge the server without --stage now."]
     return [f"Stage {stage} holds.", *to_build(stage + 1)]
 
 
@@ -258,7 +263,7 @@ def stage_report(rows: list[Any], stage: int, judge: Any) -> tuple[int, list[str
     lines = []
     if not judge.spoken:
         why = judge.refused[0].why
-        lines += ["Step 2, handshake: the server opens no session.",
+        lines += ["Stage 2, handshake: the server opens no session.",
                   *wrapped(escape(why), "      "), *to_build(2)]
         return 1, lines
     for step in range(2, stage + 1):
@@ -272,15 +277,21 @@ def stage_report(rows: list[Any], stage: int, judge: Any) -> tuple[int, list[str
         if step in DEMANDS and not met(DEMANDS[step], some):
             lines += [*missing(DEMANDS[step], judge), *to_build(step)]
             return 1, lines
+    bad = [row for row in rows if row.bad and row.rule.level != "MUST"]
+    if bad:
+        text = counted(len(bad), "rule fails that is", "rules fail that are")
+        lines += wrapped(f"{text} not a MUST. Without --stage, the report shows more.")
     return 0, lines + finished(stage)
 
 
 def count_of(step: int, rows: list[Any]) -> str:
-    """Say how many rules of a step hold, and how many need more tools to be judged."""
+    """Say how many rules of a step hold, and how many need special tools."""
     good = sum(row.outcome == "ok" for row in rows)
     waiting = sum(row.outcome == "not judged" and row.applies for row in rows)
-    text = f"Step {step}, {STEPS[step][0]}: {counted(good, 'rule holds', 'rules hold')}"
-    return f"{text}, {waiting} cannot be judged yet." if waiting else text + "."
+    text = f"Stage {step}, {STEPS[step][0]}: {counted(good, 'rule holds', 'rules hold')}"
+    if waiting:
+        text += f", {waiting} cannot be judged without special tools"
+    return text + "."
 
 
 def met(demand: Demand, rows: list[Any]) -> bool:

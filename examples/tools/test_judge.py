@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import shlex
@@ -229,9 +230,9 @@ class TestStages(ProcessCase):
         loop = os.path.join(HERE, "examples", "00_bare_loop.py")
         status, out = run(["--stage", "3", "--", *PYTHON, loop])
         self.assertEqual(1, status)
-        self.assertRegex(out, r"Step 1, messages: \d+ of 108 lines")
+        self.assertRegex(out, r"Stage 1, messages: \d+ of 108 lines")
         self.assertEqual(1, len(re.findall("(?m)^FAIL", out)))
-        self.assertIn("Build next (step 1", out)
+        self.assertIn("Build next (stage 1", out)
         self.assertLess(len(out), 3000)
 
     def test_stage_1_ends_at_the_first_fault_whatever_it_is(self) -> None:
@@ -239,7 +240,7 @@ class TestStages(ProcessCase):
         for server, words in (
                 ([*SERVER, "unflushed"], "flush stdout after each line"),
                 ([*PYTHON, "-c", "print('usage')"], "the command may be wrong"),
-                ([*SERVER, "mute"], "Two requests got no response"),
+                ([*SERVER, "mute"], "initialize and no/such got no response"),
                 ([*SERVER, "twice"], "Expected  no such line"),
                 ([*SERVER, "banner"], "Got       Welcome!")):
             status, lines = judge.stage_one(
@@ -249,12 +250,35 @@ class TestStages(ProcessCase):
             self.assertIn("0 of 108 lines", lines[0])
 
     def test_a_parser_may_refuse_what_json_lets_it_refuse(self) -> None:
-        """A byte order mark is such a case, and so is a number with 5,000 digits."""
+        """A byte order mark, a number with 5,000 digits, an object nested very deeply. What
+        a parser makes of 1e400 is a detail."""
         status, out = run(["--stage", "1", "--verbose", "--", *SERVER, "picky"])
         self.assertEqual(0, status, out)
         self.assertIn("Stage 1 holds", out)
-        self.assertNotIn("FAIL  a byte order mark", out)
-        self.assertNotIn("FAIL  not JSON: 9", out)
+        self.assertEqual(["1e400 is not a valid id"], re.findall("(?m)^detail  (.*)", out))
+        self.assertNotIn("FAIL", out)
+
+    def test_a_stage_counts_the_broken_rules_that_it_does_not_demand(self) -> None:
+        """It holds if a SHOULD is broken, or a habit."""
+        for fault, is_counted in (("trace", True), ("no-handshake", True), ("", False)):
+            out = run(["--stage", "2", "--", *SERVER, fault])[1]
+            self.assertIn("Stage 2 holds.", out)
+            self.assertEqual(is_counted, "1 rule fails that is not a MUST." in out)
+
+    def test_malformed_responses_may_be_refused_or_ignored(self) -> None:
+        """The module refuses them, the steps ignore them."""
+        for name in ("5_module.py", "1_messages.py"):
+            path = os.path.join(HERE, "examples", "steps", name)
+            out = run(["--stage", "1", "--", *PYTHON, path])[1]
+            self.assertIn("108 of 108 lines", out)
+
+    def test_each_revision_allows_the_entries_that_a_stage_shows(self) -> None:
+        """Up to 2025-11-25, the type of an outputSchema is an object."""
+        lacks = os.path.join(HERE, "examples", "steps", "2_handshake.py")
+        entries = re.findall("(?m)^{.*", run(["--stage", "3", "--", *PYTHON, lacks])[1])
+        self.assertEqual(["echo", "add", "place", "fail"],
+                         [json.loads(line)["name"] for line in entries])
+        self.assertNotIn("outputSchema", str(entries))
 
 
 class TestReport(ProcessCase):
