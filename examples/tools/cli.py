@@ -22,8 +22,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
-import io
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -42,6 +42,7 @@ USAGE = """cli.py inspect [OPTIONS] -- COMMAND...
 # The annotations of a tool, and the types of their values.
 ANNOTATIONS = {"title": str, "readOnlyHint": bool, "destructiveHint": bool,
                "idempotentHint": bool, "openWorldHint": bool}
+SEE_STDERR = "; its stderr may say why"  # in errors of Client; stderr is on the terminal
 # What inspect lists: the key in its JSON, a word, the capability, the method.
 KINDS = (("tools", "tool", "tools", Client.list_tools),
          ("resources", "resource", "resources", Client.list_resources),
@@ -56,11 +57,14 @@ def main(argv: list[str]) -> int:
     """Run a command; return the exit status. A wrong command line raises SystemExit."""
     options = parse(argv)
     accept_all_text()
+    logging.getLogger("mcp_ref").addHandler(Advice())
+    is_open = False
     try:
         client = Client(options.server, on_elicit=ask_on_terminal,
                         timeout=options.timeout, protocol_version=options.revision)
         client.trace = show_line if options.trace else None
         with client:
+            is_open = True
             if options.command == "inspect":
                 return inspect_server(client, options.json)
             return call_tool(client, options.tool, options.arguments, options.json)
@@ -68,6 +72,9 @@ def main(argv: list[str]) -> int:
         words = str(error)
         if isinstance(error, FileNotFoundError):  # Windows does not name the file
             words = f"{options.server[0]}: {error.strerror}"
+        elif not is_open:
+            words = words.replace(f"status 0{SEE_STDERR}", "status 0 before its first "
+                                  "response; does it call run()?")
         complain(f"{type(error).__name__}: {words}")
         return 1
     except KeyboardInterrupt:
@@ -118,6 +125,18 @@ def complain(message: str, end: str = "\n") -> None:
     if sys.stderr is not None:  # None would be stdout
         with contextlib.suppress(OSError, ValueError):  # a full disk, a closed stderr
             print(entry(message) + end, end="", file=sys.stderr, flush=True)
+
+
+class Advice(logging.Handler):
+    """Shows what the module logs, and says what to do about a stray print()."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if text.startswith("ignored b"):  # the bytes of a line
+            line = text.removeprefix("ignored ").split(": Parse error")[0]
+            text = ("the server prints to stdout, where only messages may go: "
+                    f"{line}; print to stderr")
+        complain(text.replace(SEE_STDERR, ""))
 
 
 def show_line(arrow: str, line: bytes) -> None:
@@ -287,7 +306,7 @@ def ask_on_terminal(params: Json) -> Json:
     URL, or a form without fields, is accepted with y or yes. Nothing is opened.
     """
     complain(f"{params['message']} {params.get('url', '')}")
-    if not is_terminal():
+    if not sys.stdin or not sys.stdin.isatty():
         complain("(declined, because stdin is not a terminal)")
         return {"action": "decline"}
     fields = params.get("requestedSchema", {}).get("properties", {})
@@ -306,15 +325,6 @@ def ask_on_terminal(params: Json) -> Json:
             with contextlib.suppress(KeyError):  # ask again
                 content[name] = field_value(line, field)
     return {"action": "accept", "content": content}
-
-
-def is_terminal() -> bool:
-    """Tell whether stdin is a terminal. Windows says so of the null device as well, but
-    a console is no file."""
-    if not sys.stdin or not sys.stdin.isatty():
-        return False
-    return os.name != "nt" or not isinstance(
-        getattr(sys.stdin.buffer, "raw", None), io.FileIO)
 
 
 def field_value(typed: str, field: Json) -> Any:

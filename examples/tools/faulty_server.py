@@ -1,8 +1,7 @@
-"""A server of mcp_ref that breaks one rule, for test_judge.py.
+"""The fixture of the suite as a server that breaks one rule, for test_judge.py.
 
-Its tools are `add` and some special tools of the judge. FAULTS says which rule of the
-judge has to find a fault. FaultyServer changes what arrives at the server and what
-leaves it.
+FAULTS says which rule of the judge has to find a fault. ARRIVING, LEAVING and LATE are the faults that change a line
+of the client or of the server. FaultyServer has the others.
 """
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from mcp_ref import INITIALIZING, META_CAPABILITIES, NEW, Context, Server
+from mcp_ref import INITIALIZING, META_CAPABILITIES, NEW, Server
 
 MODERN = "2026-07-28"
 
@@ -89,107 +88,83 @@ FAULTS = {
     "unknown-ping": Fault("ping.answered"),
     "hang": Fault("ping.answered"),
     "exits": Fault("ping.answered"),
-    "flood": Fault("ping.answered"),
     "no-listen": Fault("subs.ack-sent", revision=MODERN),
     "twice": Fault("base.msg.jsonrpc-conformant"),
     "loses": Fault("base.msg.jsonrpc-conformant"),
     "wrong-code": Fault("base.error.method-not-found"),
-    "trace": Fault("base.error.message-short", "WARN"),
+    "trace": Fault("base.error.message-short", "WARN", played="base.error."),
     "error-null": Fault("base.response.result-xor-error"),
     "no-jsonrpc": Fault("stdio.stdout-only-messages"),
-    "no-ttl": Fault("cache.hints-present", revision=MODERN),
     "refuses-page": Fault("page.operations"),
     "endless-pages": Fault("note.page.ends", "note"),
-    "int-schema": Fault("jsonschema.schemas-valid"),
-    "blank-name": Fault("tools.name.charset", "WARN"),
-    "twin-name": Fault("tools.name.unique", "WARN"),
     "no-content": Fault("tools.result.content-present"),
     "bad-output": Fault("tools.output.conforms"),
-    "early-structure": Fault("note.result.early-structure", "note", "2025-03-26"),
-    "old-result-type": Fault("note.result.modern-members", "note"),
     "null-arguments": Fault("tools.call.arguments-optional"),
     "fourth-call": Fault("Calls of a tool that arrive together"),
-    "progress-back": Fault("progress.increasing", played="progress."),
     "progress-late": Fault("progress.active-token-only", played="progress."),
-    "stray-progress": Fault("progress.active-token-only", played="progress."),
     # a requestState is not checked
     "changed-state": Fault("A requestState that matters", revision=MODERN),
     # a requestState has no effect
     "needless-state": Fault("requestState", "note", MODERN),
     # a requestState is not bound to the arguments of its call
     "foreign-state": Fault("mrtr.state.replay-binding", "WARN", MODERN)}
+ARRIVING = (  # (fault, pattern in a line of the client, replacement)
+    ("null-id", rb'"id":null', rb'"id":"null"'),
+    ("true-id", rb'"id":true', rb'"id":"true"'),
+    ("true-cancels", rb'"requestId":true', rb'"requestId":1'),
+    ("nan-read", rb'NaN', rb'1'),
+    # A parser may refuse a byte order mark, and accept deep objects and long numbers.
+    ("picky", rb'\A\xef\xbb\xbf.*', rb'no JSON'),
+    ("picky", rb'\A(\d{21,}|({"a":){9}.*)\Z', rb'1'),
+    ("no-ping", rb'.*"method":"ping".*', rb''),
+    ("modern-initialize", rb'("method":"initialize".*)"_meta"', rb'\1"meta"'),
+    ("endless-pages", rb'"cursor":"[^"]*"', rb''))
+REQUEST = b'{"jsonrpc":"2.0","id":%b,"method":"%b"}\n\\g<0>'
+NOTIFICATION = b'{"jsonrpc":"2.0","method":"notifications/%b","params":{%b}}\n\\g<0>'
+LEAVING = (  # (fault, pattern in a line of the server, replacement)
+    ("null-id", rb'"id":"null"', rb'"id":null'),
+    ("true-id", rb'"id":"true"', rb'"id":true'),
+    ("zero-id", rb'.*"id":0,.*', rb''),
+    ("empty-id", rb'.*"id":"",.*', rb''),
+    ("digits-id", rb'"id":"(\d+)"', rb'"id":\1'),
+    ("string-id", rb'"id":(-?\d+)(?!.*"method":)', rb'"id":"\1"'),
+    ("mute", rb'.*', rb''),
+    ("twice", rb'.*"result":.*', rb'\g<0>\n\g<0>'),
+    ("print", rb'.*"content":', rb'hello\n\g<0>'),
+    ("leaky-shout", rb'.*"text":"hello"', rb'hello\n\g<0>'),
+    ("wrong-code", rb'"code":-32601', rb'"code":-32600'),
+    ("trace", rb'("error":.*"message":)"', rb'\1"Traceback (most recent call last):'),
+    ("no-jsonrpc", rb'"jsonrpc":"2.0",', rb''),
+    ("error-null", rb'"result":', rb'"error":null,"result":'),
+    ("no-version", rb'"protocolVersion":', rb'"version":'),
+    ("undeclared-log", rb'"logging":', rb'"logs":'),
+    ("undeclared-log", rb'.*"result":\{\}', NOTIFICATION % (b"message",
+                                                           b'"level":"info","data":1')),
+    ("undeclared-change", rb'"listChanged":true', rb'"listChanged":false'),
+    ("undeclared-change", rb'.*"result":\{\}', NOTIFICATION % (b"tools/list_changed", b"")),
+    ("undeclared-tools", rb'"capabilities":\{"tools":', rb'"capabilities":{"tool":'),
+    ("null-request", rb'.*"result":\{\}', REQUEST % (b"null", b"ping")),
+    ("unasked-request", rb'.*"result":\{\}', REQUEST % (b'"r"', b"roots/list")),
+    ("refuses-page", rb'"tools":\[', rb'"nextCursor":"none of mcp_ref","tools":['),
+    ("endless-pages", rb'"tools":\[', rb'"nextCursor":"none of mcp_ref","tools":['),
+    ("no-content", rb'"content":', rb'"contents":'),
+    ("nan-written", rb'("structuredContent":\{"result":)\d+', rb'\1NaN'),
+    ("bad-output", rb'("structuredContent":\{"result":)\d+', rb'\1"many"'))
+LATE = {  # fault -> pattern in a line of the server that comes later than the others
+    "silent-end": b'"result":', "lost-calls": b'"content":', "progress-late": b'"progress":'}
 # Three more names are used by single tests: "crlf", "picky" and "unflushed".
 HOPELESS = ("dead", "deaf", "mute", "closed", "endless", "endless-line")  # no session opens
 
-server = Server("faulty", "1")
-gates = {key: threading.Semaphore(0) for key in "abcdefgh"}
 
-
-@server.tool
-def add(a: int, b: int) -> int:
-    """Return the sum of two integers as text."""
-    return a + b
-
-
-@server.tool
-def echo(text: str) -> str:
-    """Return the text."""
-    return text
-
-
-@server.tool
 def shout(text: str) -> str:
     """Print the text to stdout, here and in a child process. Return the text."""
     return text  # the module would send what a tool prints to stderr
 
 
-@server.tool
-def count(to: int, context: Context) -> str:
-    """Report progress 1, 2 and so on up to `to`, with the messages "step 1", "step 2" ..."""
-    for number in range(1, to + 1):
-        context.progress(number, to, f"step {number}")
-    return f"counted to {to}"
-
-
-@server.tool
-def hold(key: str, context: Context) -> str:
-    """Report progress 1 and wait for release(key), then return "released".
-
-    When the call is cancelled, report progress 2 and log "late". The client must not receive
-    either of them. The key is a letter from a to h.
-    """
-    context.progress(1)
-    while not context.cancelled:
-        if gates[key].acquire(timeout=0.01):
-            return "released"
-    return "cancelled"
-
-
-@server.tool
-def release(key: str) -> str:
-    """Let one call of hold(key) return: one that is waiting, or the next one that begins."""
-    gates[key].release()
-    return "ok"
-
-
-@server.tool
-def ask(text: str, context: Context) -> str:
-    """Ask the user for a name, with this message. Return "accept Ada", or "decline"."""
-    got = context.elicit(text, {"type": "object", "required": ["name"],
-                                "properties": {"name": {"type": "string"}}})
-    return " ".join([got["action"], *got.get("content", {}).values()])
-
-
-@server.tool
-def roots(context: Context) -> str:
-    """Return the URIs of the client's roots, separated by spaces."""
-    return " ".join(root["uri"] for root in context.list_roots())
-
-
 class FaultyServer:
     """Serves stdin and stdout, and breaks a rule of FAULTS."""
 
-    def __init__(self, fault: str = "") -> None:
+    def __init__(self, server: Server, fault: str = "") -> None:
         self.fault = fault
         self.lock = threading.Lock()  # held while something is written
         self.seen: dict[Any, Any] = {}  # what a fault remembers
@@ -224,9 +199,6 @@ class FaultyServer:
 
     def send(self, **message: Any) -> None:
         self.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-
-    def later(self, message: Any) -> None:
-        threading.Timer(0.05, self.send, kwargs=message).start()
 
     def begin(self) -> None:
         """Do what a fault does at the start."""
@@ -268,44 +240,49 @@ class FaultyServer:
             line.decode()
         if self.fault == "depth-ends" and line.startswith(b"[[["):
             sys.exit(1)
-        if self.fault == "nan-read":
-            line = line.replace(b"NaN", b"1")
-        # A parser may refuse a byte order mark, and accept deep objects and long numbers.
-        if self.fault == "picky":
-            line = re.sub(rb"\A\xef\xbb\xbf.*", b"no JSON", line)
-            line = re.sub(rb'\A(\d{21,}|({"a":){9}.*)\Z', b"1", line)
         if self.fault == "late-batch" and line.startswith(b"[{"):
             return self.write(b'[{"jsonrpc":"2.0","id":1,"result":{}}]\n')
         message = parsed(line)
-        if not isinstance(message, dict):
+        if isinstance(message, dict):
+            if not self.arrives(message):
+                return
+            line = json.dumps(message, separators=(",", ":")).encode()
+        line = self.changed(line, ARRIVING)
+        if line:
             self.session.receive(line)
-        elif self.arrives(message):
-            self.session.receive(json.dumps(message).encode())
+
+    def changed(self, line: bytes, rows: tuple[tuple[str, bytes, bytes], ...]) -> bytes:
+        """Return a line after the fault has changed it. b"" means that it is lost."""
+        for fault, pattern, replacement in rows:
+            if fault == self.fault:
+                line = re.sub(pattern, replacement, line, count=1)
+        return line
 
     def leave(self, line: bytes) -> None:
         """Write a line of the server, after a fault has changed it."""
         message = parsed(line)
-        if not isinstance(message, dict):
+        self.remember(members(message, "result"))
+        line = self.changed(line, LEAVING)
+        if self.fault in LATE and LATE[self.fault] in line:
+            threading.Timer(0.05, self.write, [line + b"\n"]).start()
+        elif line:
             self.write(line + b"\n")
-        elif self.leaves(message):
-            self.write(json.dumps(message).encode() + b"\n")
+
+    def remember(self, result: Any) -> None:
+        if "requestState" in result:
+            self.seen["state"] = result["requestState"]
+            self.seen[result["requestState"]] = self.seen.get("call")
 
     # Messages of the client. Each method changes one, and tells whether the server gets
     # it. If not, it is answered already, or gets no response.
 
     def arrives(self, message: Any) -> bool:
-        rid = message.get("id", "")
         method = message.get("method")
         params = members(message, "params")
-        if self.fault == "null-id" and rid is None or (
-                self.fault == "true-id" and rid is True):
-            return self.answer(message, {})
         if "id" in message and method:
             self.requests += 1
             if self.fault == "loses" and self.requests % 7 == 0:
                 return False
-        if self.fault == "true-cancels" and params.get("requestId") is True:
-            params["requestId"] = 1
         if self.fault == "answers-notification" and method == "notifications/judge":
             self.send(id=0, result={})
         if self.fault == "forgets-session" and "_meta" in params:
@@ -333,20 +310,9 @@ class FaultyServer:
             time.sleep(99)
         if self.fault == "exits":
             os._exit(5)
-        while self.fault == "flood":
-            self.send(method="x")
         if self.fault == "unknown-ping":
             return self.refuse(message, -32601)
-        if self.fault == "undeclared-log":
-            self.send(method="notifications/message",
-                      params={"level": "info", "data": "ping"})
-        elif self.fault == "undeclared-change":
-            self.send(method="notifications/tools/list_changed")
-        elif self.fault == "null-request":
-            self.send(id=None, method="ping")
-        elif self.fault == "unasked-request":
-            self.send(id=f"r{self.requests}", method="roots/list")
-        return self.fault != "no-ping"
+        return True
 
     def initialize(self, message: Any, params: Any) -> bool:
         if self.fault == "pure-lax":
@@ -355,16 +321,12 @@ class FaultyServer:
         other = params["protocolVersion"] != "2025-11-25"
         if titled or self.fault == "refuses-revision" and other:
             return self.refuse(message, -32602)
-        if self.fault == "modern-initialize":
-            params.pop("_meta", None)
         return True
 
     def list_tools(self, message: Any, params: Any) -> bool:
         state = {"no-handshake": NEW, "early-requests": INITIALIZING, "pure-lax": NEW}
         if self.session.state == state.get(self.fault) and "_meta" not in params:
             return self.answer(message, {"tools": []})
-        if self.fault == "endless-pages":
-            params.pop("cursor", None)
         return True
 
     def call(self, message: Any, params: Any) -> bool:
@@ -373,8 +335,6 @@ class FaultyServer:
             time.sleep(99)
         if self.fault == "null-arguments" and params.get("arguments", "") is None:
             os._exit(1)
-        if (self.fault, params["name"]) in (("print", "add"), ("leaky-shout", "shout")):
-            self.write(b"hello\n")
         if self.fault == "early-elicitation" and params["name"] == "ask":
             self.send(id="q", method="elicitation/create", params={})
             return False
@@ -389,87 +349,6 @@ class FaultyServer:
             self.seen["call"] = params["arguments"] = call
         return True
 
-    # Messages of the server. Each method changes one, and leaves() tells whether the
-    # client gets it.
-
-    def leaves(self, message: Any) -> bool:
-        rid = message.get("id")
-        error = members(message, "error")
-        if (self.fault, rid) in (("zero-id", 0), ("empty-id", "")):
-            return False
-        if self.fault == "digits-id" and str(rid).isdigit():
-            message["id"] = int(rid)
-        if self.fault == "string-id" and "method" not in message:
-            message["id"] = str(rid)
-        if self.fault == "wrong-code" and error.get("code") == -32601:
-            error["code"] = -32600
-        if self.fault == "trace" and error:
-            error["message"] = 'Traceback (most recent call last):\n  File "server.py"'
-        if self.fault == "no-jsonrpc":
-            del message["jsonrpc"]
-        if "progress" in members(message, "params"):
-            if self.fault == "progress-back":
-                message["params"]["progress"] *= -1
-            if self.fault == "progress-late":
-                self.later(message)
-                return False
-        if "result" in message:
-            return self.result(message, message["result"])
-        return self.fault != "mute"
-
-    def result(self, message: Any, result: Any) -> bool:
-        if self.fault == "error-null":
-            message["error"] = None
-        if self.fault == "no-version":
-            result.pop("protocolVersion", None)
-        if self.fault == "old-result-type":
-            result["resultType"] = "complete"
-        declared = members(result, "capabilities")
-        if self.fault.startswith("undeclared-"):
-            declared.pop({"undeclared-log": "logging"}.get(self.fault, "tools"), None)
-        if self.fault == "undeclared-change" and declared:
-            declared["tools"] = {}
-        if "tools" in result:
-            self.change_tools(result, result["tools"])
-        if "content" in result:
-            self.change_content(result)
-        if "requestState" in result:
-            self.seen["state"] = result["requestState"]
-            self.seen[result["requestState"]] = self.seen.get("call")
-        late = self.fault == "lost-calls" and "content" in result
-        if late or self.fault == "silent-end":
-            self.later(message)
-            return False
-        if self.fault == "twice":
-            self.send(**message)
-        return self.fault != "mute"
-
-    def change_tools(self, result: Any, tools: Any) -> None:
-        if self.fault == "no-ttl":
-            del result["ttlMs"]
-        if self.fault in ("refuses-page", "endless-pages"):
-            result["nextCursor"] = "no cursor of mcp_ref"
-        if self.fault == "int-schema":
-            tools[0]["inputSchema"] = {"type": "object",
-                                       "properties": {"a": {"type": "int"}}}
-        if self.fault == "blank-name":
-            tools[-1]["name"] = "add two"
-        if self.fault == "twin-name":
-            tools.append(tools[-1])
-
-    def change_content(self, result: Any) -> None:
-        if self.fault == "no-content":
-            del result["content"]
-        if self.fault == "early-structure":
-            result["structuredContent"] = {}
-        if "structuredContent" in result and self.fault == "nan-written":
-            result["structuredContent"] = {"result": float("nan")}
-        if "structuredContent" in result and self.fault == "bad-output":
-            result["structuredContent"] = {"result": "many"}
-        if self.fault == "stray-progress":
-            self.send(method="notifications/progress",
-                      params={"progressToken": "x", "progress": 1})
-
 
 def parsed(line: bytes) -> Any:
     with contextlib.suppress(ValueError, RecursionError):
@@ -479,9 +358,11 @@ def parsed(line: bytes) -> Any:
 
 def members(message: Any, name: str) -> Any:
     """Return a member of a message if it is an object, and an empty object otherwise."""
-    value = message.get(name)
+    value = message.get(name) if isinstance(message, dict) else None
     return value if isinstance(value, dict) else {}
 
 
-def main() -> None:
-    FaultyServer(*sys.argv[1:]).run()
+def main(server: Server) -> None:
+    """Serve, with the fault that the command line names, if any."""
+    server.tool(shout)
+    FaultyServer(server, *sys.argv[1:]).run()

@@ -1,6 +1,6 @@
 """Tell which hosts would object to the tools of a server.
 
-    hosts.py [--name NAME] [--host HOST] -- SERVER COMMAND...
+    hosts.py [--name NAME] -- SERVER COMMAND...
 
 The specification allows more than some hosts accept. hosts.json beside this file lists
 the rules of single hosts. Each row has these members:
@@ -26,8 +26,7 @@ The values at these places are:
     each schema           the same, and the outputSchema and every schema in it
 
 The program prints the name of each host that has objections, and below it one line for
-each rule that a tool breaks. --host selects one host. The exit status is 1 if there is
-an objection.
+each rule that a tool breaks. The exit status is 1 if there is an objection.
 
 It needs Python 3.9 or newer, and beside it, or two folders above it, mcp_ref.py; and
 beside it common.py and hosts.json.
@@ -151,9 +150,6 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(usage=(__doc__ or "").splitlines()[2].strip())
     parser.add_argument("--name", default="", metavar="NAME",
                         help="the name of the server in the configuration of the host")
-    names = sorted({row["host"] for row in RULES})
-    parser.add_argument("--host", choices=names, metavar="HOST",
-                        help=f"only the rules of this host: {', '.join(names)}")
     options = parser.parse_args(words)
     if not command:
         parser.error("the server command is missing; write it after --")
@@ -161,8 +157,7 @@ def main(argv: list[str]) -> int:
         tools = list_tools(command)
     except (OSError, RpcError, ValueError) as error:
         parser.exit(2, f"{error}\n")
-    found = [one for one in findings(tools, options.name)
-             if options.host in (None, one.host)]
+    found = findings(tools, options.name)
     for host in sorted({one.host for one in found}):
         print(host)
         for one in found:

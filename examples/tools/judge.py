@@ -162,13 +162,13 @@ class Facts:
         self.opening: Any = {}  # the result of initialize or server/discover
         self.lists: dict[str, list[Any]] = {method: [] for method in LISTS}
         self.names: dict[str, Any] = {}  # the values of $tool and so on, in a rule
+        self.useless: dict[str, str] = {}  # name of a tool -> why a call does not help
         self.start = 0.1  # seconds
         self.patience = 3.0  # seconds to wait for code of the server's author
         # Only if the server does not speak the revision:
         self.why = ""
         self.stderr: tuple[str, ...] = ()  # its last lines, if it ended at once
-        self.refusal = ""  # the requirement that its answer to initialize breaks
-        self.verdict: Verdict | None = None  # about this requirement
+        self.verdict: Verdict | None = None  # about a malformed result of initialize
 
     def has(self, capability: str) -> bool:
         """Tell whether the server declares a capability, such as tools.listChanged."""
@@ -289,8 +289,8 @@ class Judge:
     def judge_refusal(self, facts: Facts) -> None:
         """Judge a revision that the server does not speak.
 
-        A server without legacy revisions may refuse initialize. A program that writes
-        text and no message is no server that breaks a rule: the command is wrong.
+        A program that writes text and no message is no server that breaks a rule: the
+        command is wrong.
         """
         assert facts.end
         texts = facts.end.texts()
@@ -298,11 +298,8 @@ class Judge:
             self.take_findings(facts.end)
         elif not self.spoken:
             self.text = texts[:5]
-        rule = self.by_slug.get(facts.refusal)
-        legacy = any(one.revision not in MODERN_ERA for one in self.spoken)
-        malformed = facts.refusal == "life.server-answers-initialize"
-        if rule and self.chosen(rule) and (legacy or malformed):
-            assert facts.verdict
+        rule = self.by_slug.get("life.server-answers-initialize")
+        if facts.verdict and rule and self.chosen(rule):
             self.note(rule, facts.revision, facts.verdict)
 
     # Finding out what the server has
@@ -354,14 +351,8 @@ class Judge:
             return
         got = talk.ask("initialize", hello(facts.revision))
         result = got.get("result")
-        broken = None
-        if type(result) is not dict:
-            broken = Broken("a result", f"the error {shown(got.get('error'), 300)}")
-            facts.refusal = "life.version.server-other"
-        elif "protocolVersion" not in result:
+        if type(result) is dict and "protocolVersion" not in result:
             broken = Broken("result.protocolVersion: a value", "no such member")
-            facts.refusal = "life.server-answers-initialize"
-        if broken:
             facts.verdict = Verdict("FAIL", None, tuple(talk.said), broken)
         if type(result) is not dict or result.get("protocolVersion") != facts.revision:
             raise Broken(f"the revision {facts.revision}", shown(got, 100))
@@ -428,13 +419,21 @@ class Judge:
         schema = tool.get("inputSchema")
         arguments = self.calls.get(name, made_up(schema) or {})
         began = time.monotonic()
-        got = talk.ask("tools/call", {"name": name, "arguments": arguments})
+        try:
+            got = talk.ask("tools/call", {"name": name, "arguments": arguments})
+        except Broken as error:
+            facts.useless[name] = f"instead of a response, {error.got}"
+            raise
         seconds = time.monotonic() - began
         facts.patience = max(facts.patience, 3 + 5 * seconds)
         if got.get("error", {}).get("code") == MISSING_CAPABILITY:
             self.choose_question(talk, facts, name, arguments)
         result = got.get("result", {})
-        if "tool" in facts.names or "content" not in result or result.get("isError"):
+        if "content" not in result or result.get("isError"):
+            answer = shown(got.get("error", result), 300)
+            facts.useless[name] = f"the server responds {answer}"
+            return
+        if "tool" in facts.names:
             return
         facts.names["tool"] = name
         facts.names["arguments"] = arguments
@@ -709,8 +708,6 @@ def options(arguments: list[str]) -> argparse.Namespace:
                         "title or requirement contains this text")
     parser.add_argument("--stage", type=int, choices=range(1, LAST + 1), help="what belongs "
                         "to these steps of examples/steps/, up to the first broken MUST")
-    parser.add_argument("--baseline", metavar="FILE", help="if the file does not exist, "
-                        "write the faults to it; otherwise, fail only for others")
     parser.add_argument("--verbose", action="store_true", help="show also the rules that "
                         "hold, and those that cannot be judged")
     words, command = common.cut(arguments)
@@ -747,7 +744,6 @@ def judge_all(found: argparse.Namespace) -> int:
                   found.only)
     judge.run()
     rows = rows_of(judge)
-    is_first = found.baseline and compare(found.baseline, rows)
     status = status_of(judge, rows, not found.only)
     if status == 2 and judge.spoken:
         print("Fewer than half of the MUST rules could be judged.")
@@ -755,23 +751,7 @@ def judge_all(found: argparse.Namespace) -> int:
         print("The server cannot be judged.")
     text = "\n".join(report(judge, rows, found.verbose))
     print(text.replace("\n\n\n", "\n\n"))
-    if is_first:
-        print(f"These faults were written to {found.baseline}.")
     return status
-
-
-def compare(path: str, rows: list[Any]) -> bool:
-    """Mark the faults that a baseline has. Return whether it was written now."""
-    is_first = not os.path.exists(path)
-    if is_first:
-        titles = sorted(row.rule.title for row in rows if row.outcome == "FAIL")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"format": 1, "broken": titles}, file, indent=2)
-    with open(path, encoding="utf-8") as file:
-        titles = json.load(file)["broken"]
-    for row in rows:
-        row.known = row.outcome == "FAIL" and row.rule.title in titles
-    return is_first
 
 
 def judge_stage(found: argparse.Namespace) -> int:

@@ -73,7 +73,6 @@ class Row:
         self.revisions = sorted(revision for revision, one in verdicts.items()
                                 if one.outcome == self.outcome)
         self.verdict = verdicts[self.revisions[-1]]
-        self.known = False  # a baseline has this fault
 
     @property
     def heading(self) -> str:
@@ -145,14 +144,14 @@ def faults_of(rows: list[Row]) -> list[list[Row]]:
         row.rule.transcript is not None or row.rule.subject not in ("stdio", "base")))
     found: dict[Any, list[Row]] = {}
     for row in bad:
-        found.setdefault((row.malformed, row.known, row.reason()), []).append(row)
+        found.setdefault((row.malformed, row.reason()), []).append(row)
     return list(found.values())
 
 
 def status_of(judge: Any, rows: list[Row], whole: bool) -> int:
     """Return the exit status. whole is False if --only left out some rules."""
     must = [row for row in rows if row.rule.level == "MUST" and row.applies]
-    if any(row.outcome == "FAIL" and not row.known for row in must):
+    if any(row.outcome == "FAIL" for row in must):
         return 1
     if not judge.spoken or any(row.outcome == "late" for row in rows):
         return 2
@@ -169,16 +168,13 @@ def report(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
     """Yield the lines of the report."""
     yield from opening(judge)
     yield ""
-    new = [fault for fault in faults_of(rows) if not fault[0].known]
-    for fault in new:
-        if not fault[0].malformed:
-            yield from fault_lines(fault)
-    last = [fault for fault in new if fault[0].malformed]
-    if last:
-        yield from wrapped("Input that no host sends. These rules belong to the "
-                           "library below.")
-        yield ""
-    for fault in last:
+    is_last = False
+    for fault in faults_of(rows):  # malformed input comes last
+        if fault[0].malformed and not is_last:
+            is_last = True
+            yield from wrapped("Input that no host sends. These rules belong to the "
+                               "library below.")
+            yield ""
         yield from fault_lines(fault)
     yield from counts(rows, verbose)
     yield from tasks(judge, rows, verbose)
@@ -209,7 +205,7 @@ def opening(judge: Any) -> Iterator[str]:
         spoken = "no revision that was tried"
     yield from wrapped(f"{escape(name)} speaks {spoken}.")
     if judge.spoken:
-        yield from unknown_calls(judge)
+        yield from useless_calls(judge)
         return
     if judge.text:
         yield WRONG_COMMAND
@@ -221,14 +217,13 @@ def opening(judge: Any) -> Iterator[str]:
         yield from stderr_lines(facts.stderr)
 
 
-def unknown_calls(judge: Any) -> Iterator[str]:
-    """Name the tools that --call allows and the server does not have."""
-    names: set[str] = set()
-    for facts in judge.spoken:
-        names.update(facts.tools())
+def useless_calls(judge: Any) -> Iterator[str]:
+    """Say which calls of --call do not help in any revision, and why."""
     for name in judge.calls:
-        if name not in names:
-            yield from wrapped(f"The server has no tool {name!r}, which --call allows.")
+        whys = [facts.useless.get(name, "") if name in facts.tools()
+                else "the server has no tool of this name" for facts in judge.spoken]
+        if all(whys):
+            yield from wrapped(escape(f"--call {name} does not help: {whys[-1]}."))
 
 
 def fault_lines(rows: list[Row]) -> Iterator[str]:
@@ -287,14 +282,11 @@ def counts(rows: list[Row], verbose: bool) -> Iterator[str]:
         some = [row for row in rows if row.heading == heading]
         good = sum(row.outcome == "ok" for row in some)
         bad = sum(row.outcome == "FAIL" for row in some)
-        known = sum(row.known for row in some)
         if not (good or bad or verbose and some):
             continue
         line = f"{heading + ' ':.<30} {counted(good, 'rule holds', 'rules hold')}"
         if bad:
             line += f", {counted(bad, 'does not', 'do not')}"
-        if known:
-            line += f" ({known} in the baseline)"
         yield line
         for row in some if verbose else ():
             if not row.bad:
@@ -375,30 +367,35 @@ def reason(lack: Any) -> str:
 
 def tasks(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
     """Say what the author can do to have more rules judged."""
-    lacks = collections.Counter(row.lack() for row in rows
-                                if row.outcome == "not judged" and row.applies)
-    calls = sum(count for lack, count in lacks.items() if lack.kind == "call")
+    lacking = [row for row in rows if row.outcome == "not judged" and row.applies]
+    calls = [row for row in lacking if row.lack().kind == "call"]
+    special_tools = [row for row in lacking if row.lack().kind == "tool"]
     if calls:
+        advice = ("Write --call NAME JSON for a tool that does no harm, or declare "
+                  '"annotations": {"readOnlyHint": true} in its tools/list entry.')
+        if judge.calls:
+            advice = "The first lines say why --call does not help."
         yield ""
-        yield from wrapped(
-            f"{counted(calls, 'rule needs', 'rules need')} a tool that the judge may "
-            "call. Write --call NAME JSON for a tool that does no harm, or declare "
-            '"annotations": {"readOnlyHint": true} in its tools/list entry.')
-    names = sorted({lack.what for lack in lacks if lack.kind == "tool"})
-    if not names:
+        yield from wrapped(f"{needing(calls)} a tool that the judge may call. {advice}")
+    if not special_tools:
         return
-    count = sum(count for lack, count in lacks.items() if lack.kind == "tool")
-    text = counted(count, "rule needs", "rules need")
+    text = f"{needing(special_tools)} special tools"
     yield ""
-    yield from changed_tools(judge, names)
     if not verbose:
-        yield f"{text} special tools; --verbose shows them."
+        yield f"{text}; --verbose shows them."
         return
-    yield from wrapped(f"{text} special tools. Add them to a copy of the server for "
+    names = sorted({row.lack().what for row in special_tools})
+    yield from changed_tools(judge, names)
+    yield from wrapped(f"{text}. Add them to a copy of the server for "
                        "tests. The descriptions say what they do.")
     group = {"hold", "release", "stopped"}  # one needs the others
     for name in sorted({*names, *(group if group & {*names} else ())}):
         yield json.dumps(FIXTURE[name])
+
+
+def needing(rows: list[Row]) -> str:
+    must = sum(row.rule.level == "MUST" for row in rows)
+    return counted(len(rows), f"rule ({must} MUST) needs", f"rules ({must} MUST) need")
 
 
 def changed_tools(judge: Any, names: list[str]) -> Iterator[str]:

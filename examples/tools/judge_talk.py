@@ -553,8 +553,7 @@ class Talk(Play):
         No other line may come before its response.
         """
         if (">", "") in self.transcript.steps:
-            self.silence_at_the_end()
-            return
+            return  # nothing can be asked after the end of stdin
         barrier = self.end.ask_barrier()
         line = self.end.message(False, lambda got: (
             type(got) is dict and got.get("id") == barrier or self.wanted(got)))
@@ -564,17 +563,6 @@ class Talk(Play):
         if type(got) is not dict or got.get("id") != barrier:
             self.said.append(f"< {line[:5000].decode('utf-8', 'replace')}")
             raise Broken("no such line", shown(got, 60))
-
-    def silence_at_the_end(self) -> None:
-        """Read until the process closes its stdout. No wanted line may come."""
-        seconds = self.end.scaled(self.end.waits.end)
-        while True:
-            line = self.end.next(seconds)
-            if line is None or line == OVER:
-                return
-            message = parsed(line)
-            if not self.end.known(line, message) and self.wanted(message):
-                raise Broken("no further line", shown(message, 200))
 
     def ask(self, method: str, params: Any = None) -> Any:
         """Send a request of the judge's own.
@@ -634,11 +622,11 @@ def explained(want: Any, got: Any, path: list[Any], names: dict[str, Any]) -> Br
                 said = f"the {member} {shown(got[member], 120)}"
                 return Broken(wish(want), said)
     where = ".".join(map(str, path)) or "the line"
-    wanted = at_path(want, path, names)
-    found = at_path(got, path, {})
-    if wanted is MISSING:
-        return Broken(f"no member {where}", shown(found, 60))
+    wanted = at_path(want, path)
+    found = at_path(got, path)
     text = "no such member" if found is MISSING else shown(found, 60)
+    if wanted is MISSING:
+        return Broken(f"no member {where}", text)
     return Broken(f"{where}: {named(wanted, names)}", text)
 
 
@@ -659,17 +647,12 @@ def wish(want: Any) -> str:
 MISSING = object()
 
 
-def at_path(value: Any, path: list[Any], names: dict[str, Any]) -> Any:
+def at_path(value: Any, path: list[Any]) -> Any:
     """Return the value at a path, or MISSING."""
     for step in path:
-        if type(value) is dict:
-            for name in value:
-                if name[:1] == "$" and names.get(name[1:]) == step:
-                    value = {**value, step: value[name]}
-            value = value.get(step, MISSING)
-        elif type(value) is list and type(step) is int and step < len(value):
+        try:
             value = value[step]
-        else:
+        except (LookupError, TypeError):
             return MISSING
     return value
 

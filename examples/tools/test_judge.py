@@ -15,15 +15,15 @@ from typing import Any, List, Tuple
 
 import judge
 from faulty_server import FAULTS, HOPELESS
-from test_mcp_ref import (DEADLINE, ENVELOPE, HERE, PROCESS_ENV, PROCESS_FIXTURE,
-                          PYTHON, ProcessCase)
+from test_mcp_ref import (DEADLINE, HERE, PROCESS_ENV, PROCESS_FIXTURE, PYTHON,
+                          ProcessCase)
 
 TOOLS = os.path.join(HERE, "examples", "tools")
-SERVER = [*PYTHON, "-c", f"""
+SERVER = [*PYTHON, "-c", PROCESS_FIXTURE[-1].replace("fixture_server().run(0.1)", f"""
 import sys
 sys.path.insert(0, {TOOLS!r})
-import faulty_server  # an import is compiled once, a program at each start
-faulty_server.main()"""]
+import faulty_server
+faulty_server.main(fixture_server())""")]
 ADD = {"add": {"a": 1, "b": 2}}
 RULES = judge.read_rules()
 SERVE = """
@@ -40,6 +40,22 @@ def touch(path: str) -> str:
     "Create a file."
     open(os.environ["FILE"], "w").close()
     return "done"
+server.run()
+"""
+USELESS = """
+import threading
+from mcp_ref import Server
+server = Server("useless", "1")
+@server.tool
+def fail(n: int) -> int:
+    return 1 // n
+@server.tool
+def hang() -> None:
+    threading.Event().wait()
+@server.tool
+def leave() -> None:
+    import os
+    os._exit(5)
 server.run()
 """
 ENVELOPES = {"Messages", "Standard input and output", "Batches"}
@@ -97,15 +113,6 @@ class TestJudge(ProcessCase):
 
         self.beside(check, [(name, name) for name in HOPELESS])
 
-    def test_an_error_for_a_revision_that_the_server_does_not_speak_is_a_fault(self
-                                                                              ) -> None:
-        """It has to offer another revision, if it has one."""
-        one, _ = judged([*SERVER, "refuses-revision"], "2024-11-05", "2025-11-25",
-                        only="life.version.server-other")
-        outcomes = {revision: verdict.outcome for _, verdicts in one.verdicts.values()
-                    for revision, verdict in verdicts.items()}
-        self.assertEqual("FAIL", outcomes.get("2024-11-05"), outcomes)
-
     def test_the_fixture_has_no_fault(self) -> None:
         """The old command line still works, in a plain clone and from any folder."""
         done = subprocess.run(
@@ -132,12 +139,6 @@ class TestJudge(ProcessCase):
         self.assertIn("the command may be wrong", out)
         self.assertIn("        usage: server [--stdio]\n", out)
         self.assertNotIn("FAIL", out)
-
-    def test_null_for_params_may_be_served_or_refused(self) -> None:
-        lines = [text for rule in RULES for _, text in rule.transcript.steps]
-        lines += [line.decode("utf-8", "replace") for _, line, _ in ENVELOPE]
-        self.assertEqual([], [line for line in lines if '"params":null' in line])
-
 
 class TestNoFalseAlarm(ProcessCase):
     """A server that keeps the specification is clean. Notes are allowed."""
@@ -324,9 +325,35 @@ class TestReport(ProcessCase):
                          r'"params":\{"name":"add","arguments":\{"a":1,"b":2\}\}\}')
 
     def test_a_tool_with_the_name_of_a_special_tool_is_mentioned(self) -> None:
+        """But only if the author wants to add special tools."""
         server = TOUCH.replace("def touch(path", "def hold(key")
-        _, out = run(["--revision", "2025-11-25", "--", *PYTHON, "-c", server])
-        self.assertIn("The tool hold is not a special tool", " ".join(out.split()))
+        for options in ([], ["--verbose"]):
+            _, out = run(["--revision", "2025-11-25", "--only", "cancel", *options, "--",
+                          *PYTHON, "-c", server])
+            mentioned = "The tool hold is not a special tool" in " ".join(out.split())
+            self.assertIs(bool(options), mentioned, out)
+
+    def test_the_report_says_why_a_call_is_not_used(self) -> None:
+        for name, arguments, words in (("none", {}, "no tool of this name"),
+                                       ("fail", {"n": 0}, '"isError":true'),
+                                       ("fail", {"n": "x"}, "arguments.n"),
+                                       ("hang", {}, "it is silent"),
+                                       ("leave", {}, "the process ended with status 5"),
+                                       ("fail", {"n": 1}, "")):
+            one, rows = judged([*PYTHON, "-c", USELESS], calls={name: arguments},
+                               waits=SHORT, only="arguments-optional")
+            out = " ".join(" ".join(judge.report(one, rows, False)).split())
+            with self.subTest(name, arguments=arguments):
+                self.assertEqual(words != "", f"--call {name} does not help" in out, out)
+                self.assertEqual(words != "", "why --call does not help" in out, out)
+                self.assertIn(words, out)
+
+    def test_the_report_counts_the_must_rules_that_need_a_tool(self) -> None:
+        _, out = run(["--revision", "2025-11-25", "--", *PYTHON, "-c", TOUCH])
+        found = re.findall(r"(\d+)\s+need a\s+(special|tool)", out)
+        self.assertEqual(["special", "tool"], sorted(tool for _, tool in found))
+        for number, tool in found:
+            self.assertRegex(out, rf"\d+ rules \({number} MUST\) need (a )?{tool}")
 
     def test_limits_grow_with_the_time_that_the_server_takes_to_start(self) -> None:
         """So that a busy machine gives no verdict."""
@@ -337,30 +364,6 @@ class TestReport(ProcessCase):
         end.give(b'{"jsonrpc":"2.0","method":"a"}')
         self.assertIsNotNone(end.next(DEADLINE))
         self.assertGreater(end.scaled(3), 3 * 1.5)
-
-
-class TestBaseline(unittest.TestCase):
-    """A job that runs at each commit fails for new faults only."""
-
-    def judge(self, *options: str) -> Tuple[int, str]:
-        return run(["--revision", "2025-11-25", "--only", "base.", *options, "--",
-                    *SERVER, "zero-id"])
-
-    def test_a_baseline_is_written_once_and_then_only_new_faults_count(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "baseline.json")
-            self.assertEqual(1, self.judge()[0])
-            status, out = self.judge("--baseline", path)
-            self.assertEqual(0, status, out)
-            self.assertIn("were written to", out)
-            status, out = self.judge("--baseline", path)
-            self.assertEqual(0, status, out)
-            self.assertNotIn("FAIL", out)
-            self.assertIn("in the baseline", out)
-            with open(path, "w", encoding="utf-8") as file:
-                json.dump({"format": 1, "broken": ["Another rule"]}, file)
-            self.assertEqual(1, self.judge("--baseline", path)[0])
-
 
 
 class TestCommandLine(ProcessCase):
@@ -382,7 +385,7 @@ class TestCommandLine(ProcessCase):
         with open(os.path.join(TOOLS, "JUDGE.md"), encoding="utf-8") as file:
             text = file.read()
         commands = re.findall(r"tools/judge\.py\s+(.*?-- node \S+)", text, re.S)
-        self.assertEqual(4, len(commands))
+        self.assertEqual(3, len(commands))
         for command in commands:
             found = judge.options(shlex.split(command))
             self.assertEqual(["node", "my_server.js"], found.command)
@@ -394,13 +397,6 @@ class TestCommandLine(ProcessCase):
             self.assertEqual(2, status)
             self.assertIn("usage: judge.py", out)
 
-    def test_help_explains_the_options_and_the_exit_status(self) -> None:
-        status, out = run(["--help"])
-        self.assertEqual(0, status)
-        for option in ("--call", "--call-all", "--only", "--revision", "--verbose",
-                       "--stage", "--baseline", "exit status"):
-            self.assertIn(option, out)
-
     def test_a_command_that_does_not_exist_cannot_be_judged(self) -> None:
         status, out = run(["--", "./no such command"])
         self.assertEqual(2, status)
@@ -408,7 +404,7 @@ class TestCommandLine(ProcessCase):
 
     def test_a_server_that_supports_too_little_is_not_called_correct(self) -> None:
         """The status is 2 if fewer than half of the MUST rules could be judged."""
-        one, rows = judged(SERVER)
+        one, rows = judged([*PYTHON, "-c", TOUCH])
         good = [row for row in rows if row.outcome == "ok"]
         poor = [row for row in rows if row.outcome == "not judged" and row.applies]
         self.assertEqual(0, judge.status_of(one, rows, True))

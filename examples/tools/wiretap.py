@@ -1,13 +1,12 @@
 """Record what a host and its MCP server send each other, and explain what is wrong.
 
-    wiretap.py [--log FILE] -- SERVER COMMAND...
+    wiretap.py --log FILE -- SERVER COMMAND...
     wiretap.py --report LOG [--html PAGE]
 
 Write the first line into the configuration of a host in place of the server command.
 Bytes, stderr, signals and the exit status pass unchanged, as they come. Each message,
 and each line of stderr, becomes one line of JSON in the log. Several sessions may share
-a log. Without --log, the messages go to stderr. If the wiretap is killed, the log
-breaks off and the input of the server ends.
+a log. If the wiretap is killed, the log breaks off and the input of the server ends.
 
 --report describes each session of a log: its faults with cause and remedy, the slowest
 calls, and the last lines of stderr. --html writes all messages as one page for a
@@ -46,7 +45,6 @@ from mcp_ref import (  # noqa: E402
 
 EXIT_TIMEOUT = 2.0  # seconds: for a server after the end of its input, for the log
 SLOW = 1.0  # seconds from which a wait is worth mentioning
-BACKLOG = 4_000  # chunks that may wait for the recorder; with more, the log breaks off
 KEPT = 20_000  # characters of a message that are recorded
 MOST_CALLS = 20  # in a report; the page shows all
 Json = dict[str, Any]
@@ -94,9 +92,6 @@ class Pump(threading.Thread):
                 break
         os.close(self._source)
         os.close(self._sink)
-        if self._way == ">":  # the input of the server has ended, so it should end, too
-            time.sleep(EXIT_TIMEOUT)
-            self._recorder.put("late", b"")
 
     def finish(self, limit: float = float("inf")) -> None:
         """Wait until all bytes are copied, but not for more than limit seconds.
@@ -119,7 +114,7 @@ SIGNALS = {number for number in signal.Signals if number.name in (
     "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCHLD")}
 
 
-def relay(command: list[str], log: Optional[str]) -> int:
+def relay(command: list[str], log: str) -> int:
     """Run the server, pass everything on, and return its exit status."""
     null = 0
     while null <= 2:  # a host may have closed stderr, and a pipe would get its number
@@ -207,14 +202,12 @@ class Symptom(NamedTuple):
 SYMPTOMS = (
     Symptom("not UTF-8|UTF-16", "stdin or stdout uses a code page or UTF-16",
             "read and write bytes, and encode them as UTF-8"),
-    Symptom("Content-Length|several lines",
-            "one side sends headers, or JSON with line breaks",
-            "send each message on one line, without headers"),
+    Symptom("Content-Length|several lines|input that is not|does not end with a newline|"
+            "byte order mark",
+            "one side does not send lines of JSON",
+            "send each message on one line of UTF-8, without headers and byte order mark"),
     Symptom("output on stdout that", "the server prints to stdout",
             "print to stderr; only messages may go to stdout"),
-    Symptom("input that is not|does not end with a newline|byte order mark",
-            "one side does not send lines of JSON",
-            "send UTF-8 without a byte order mark, and a newline after each message"),
     Symptom("legacy server, not a fault",
             "a modern client asks a legacy server for server/discover",
             "nothing needs to be done; the client sends initialize next"),
@@ -239,6 +232,9 @@ SYMPTOMS = (
             "send the call again, with inputResponses and requestState"),
     Symptom("was not started", "the host cannot execute the command",
             "use absolute paths, because a host has its own PATH and folder"),
+    Symptom(" during | between two requests",
+            "a tool or a thread has ended the server, or it was killed",
+            "read its stderr, and repeat the call with cli.py"),
     Symptom("before its input ended",
             "the server failed, its command is wrong, or it does not call run()",
             "read its stderr, or run its command in a terminal"),
@@ -357,7 +353,7 @@ class Watch:
         self.revision: Any = None  # its row in REVISIONS, once it is known
         self.ended: dict[str, float] = {}  # way -> when its sender closed it
         self.partial_line = {">": bytearray(), "<": bytearray(), "stderr": bytearray()}
-        self._last_words = ""  # the last line of stderr
+        self._last_error: Optional[Entry] = None  # the last line of stderr
         self._count = 0
         self._open: dict[str, dict[Any, OpenRequest]] = {">": {}, "<": {}}
         self._used_ids: dict[str, set[Any]] = {">": set(), "<": set()}
@@ -395,7 +391,8 @@ class Watch:
         """Read one line, and return its entry."""
         if way == "stderr":
             entry = self.entry(at, "", "stderr", raw.rstrip(b"\r"))
-            self._last_words = entry["text"].strip() or self._last_words
+            if entry["text"].strip():
+                self._last_error = entry
             return entry
         entry = self.entry(at, way, "junk", raw)
         if entry["text"].startswith("\ufeff"):
@@ -750,10 +747,13 @@ class Watch:
         if trouble:
             flags.append(about)
             return entry
-        if ">" not in self.ended and not signalled:
+        # A host that reads the end of the output closes the input, so the order counts.
+        never = float("inf")
+        own_end = ">" not in self.ended or (
+            self.ended.get("<", never) < self.ended[">"])
+        if own_end and not signalled:
             # Other faults would only follow from this one, so they are left out.
-            words = f"; stderr ends with: {self._last_words}" if self._last_words else ""
-            flags.append(f"{about}, before its input ended{words}")
+            flags.append(about + self._when_ended() + self._last_words(at))
             return entry
         for requests in self._open.values():
             for request in requests.values():
@@ -772,6 +772,24 @@ class Watch:
         return entry
 
 
+    def _when_ended(self) -> str:
+        """Say what was going on when the server ended before its input."""
+        names = [name_of_request(request.entry) for request in self._open[">"].values()
+                 if request.entry["method"] != LISTEN]
+        if self.revision is None:  # it has never answered
+            return ", before its input ended"
+        return f" during {', '.join(names)}" if names else " between two requests"
+
+    def _last_words(self, at: float) -> str:
+        """Quote the last line of stderr, and say how old it is."""
+        if self._last_error is None:
+            return ""
+        age = at - self._last_error["at"]
+        if age < SLOW:
+            return f"; stderr ends with: {self._last_error['text'].strip()}"
+        return f"; stderr ended {age:.1f} s before, with: {self._last_error['text'].strip()}"
+
+
 def undeclared(method: str, capability: str, side: str) -> str:
     return (f"capability not declared: {method} needs {capability}, which the "
             f"{SENDER[side]} has not declared")
@@ -780,21 +798,24 @@ def undeclared(method: str, capability: str, side: str) -> str:
 # --- Recorder: turns what passes into a log --------------------------------------------
 
 
+def open_privately(path: str, flags: int) -> int:
+    """Open a file for this user only, because messages may hold secrets."""
+    return os.open(path, flags, 0o600)
+
+
 class Recorder(threading.Thread):
     """Makes log entries of chunks, and writes them, on a thread of its own.
 
-    put() never waits, so that a full disk or a stderr without a reader does not slow
-    down the session.
+    put() never waits, so that a slow or full disk does not slow down the session.
     """
 
-    def __init__(self, command: list[str], log: Optional[str]) -> None:
+    def __init__(self, command: list[str], log: str) -> None:
         super().__init__(daemon=True)
         self.signalled = 0  # the last signal that was passed on to the server
         self._log = log
         self._session = f"{time.time():.3f}-{os.getpid()}"
         self._queue: queue.SimpleQueue[tuple[float, str, Any]] = queue.SimpleQueue()
-        self._lock = threading.Lock()  # guards what follows, and the order of chunks
-        self._is_full = False  # too many chunks have waited
+        self._lock = threading.Lock()  # so that the times are in order
         self._began = time.perf_counter()
         self.put("start", " ".join(command))
         self.start()
@@ -802,9 +823,7 @@ class Recorder(threading.Thread):
     def put(self, way: str, data: Any) -> None:
         """Add a chunk that went one way. b"" means that the way has ended."""
         with self._lock:
-            self._is_full = self._is_full or self._queue.qsize() > BACKLOG
-            if not self._is_full or way == "end":
-                self._queue.put((time.perf_counter() - self._began, way, data))
+            self._queue.put((time.perf_counter() - self._began, way, data))
 
     def finish(self, last: Json) -> None:
         """Add the last entry, and wait until all is written, but not for long."""
@@ -812,46 +831,27 @@ class Recorder(threading.Thread):
         self.join(EXIT_TIMEOUT)
 
     def run(self) -> None:
-        file = 2
         try:
-            if self._log:
-                # With O_NONBLOCK, the log may be a named pipe that has no reader: then
-                # open() fails, and does not wait. Messages may hold secrets.
-                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-                flags |= getattr(os, "O_NONBLOCK", 0)
-                file = os.open(self._log, flags, 0o600)
-            for entry in self._all_entries():
-                if self._log or entry["kind"] != "stderr":
-                    write(file, to_json(entry).encode() + b"\n")
+            with open(self._log, "ab", buffering=0, opener=open_privately) as file:
+                for entry in self._all_entries():
+                    file.write(to_json(entry).encode() + b"\n")
         except OSError as error:
-            complain(f"cannot write the log to {self._log or 'stderr'}: {error}")
-        if file != 2:
-            os.close(file)
+            complain(f"cannot write the log to {self._log}: {error}")
 
     def _all_entries(self) -> Iterator[Entry]:
         watch = Watch()
-        while True:
+        way = ""
+        while way != "end":
             at, way, data = self._queue.get()
             if way == "start":
                 entries = [{**watch.entry(at, "", "start"), "epoch": time.time(),
                             "about": data}]
-            elif way == "late":
-                delay = at - watch.ended.get(">", at)
-                flag = (f"the server is still running {delay:.1f} s after its input "
-                        "ended; does it ignore EOF?")
-                entries = [{**watch.entry(at, "", "late"), "flags": [flag],
-                            "about": "the server is still running"}]
             elif way != "end":
                 entries = list(watch.feed(at, way, data))
-            elif self._is_full:
-                complain("the log breaks off: too many messages were waiting")
-                return
             else:
                 entries = [watch.end(at, signalled=self.signalled, **data)]
             for entry in entries:
                 yield {"session": self._session, **entry}
-            if way == "end":
-                return
 
 
 # --- Report: a log as text ------------------------------------------------------------
@@ -1038,7 +1038,7 @@ def write_page(path: str, sessions: list[list[Entry]]) -> None:
     """Write the page of some sessions. If that fails, complain."""
     try:
         with open(path, "w", encoding="utf-8", newline="\n",
-                  opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                  opener=open_privately) as file:
             file.writelines(page_of(sessions))
     except OSError as error:
         complain(f"cannot write the page {path}: {error}")
@@ -1152,8 +1152,8 @@ def main(argv: list[str]) -> int:
     args = parser.parse_args(options)
     if args.report:
         return print_report(args.report, args.html)
-    if not command or args.html:
-        parser.error("write --report, or the server command after --")
+    if not command or not args.log or args.html:
+        parser.error("write --report LOG, or --log FILE and the server command after --")
     return relay(command, args.log)
 
 
