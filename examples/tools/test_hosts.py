@@ -27,7 +27,6 @@ ACCEPTED: Dict[str, Set[str]] = {
     "any": ANY, "no_hint": ANY, "bare_list": ANY, "list_of_any": ANY,
     # null has a meaning of its own, because it is not the default
     "optional_without_default": NULL, "optional_with_default": NULL,
-    "typed_dict_with_optional": NULL,
     # integers in an enum
     "literal_integers": INTEGER_ENUM, "enum_of_integers": INTEGER_ENUM,
     "literal_mixed": INTEGER_ENUM}
