@@ -127,7 +127,7 @@ class Window:
         colours = {page.locator(f".session[open] .row.{kind} b").first.evaluate(
             "one => getComputedStyle(one).color") for kind in ("result", "isError", "error")}
         assert len(colours) == 3, "isError looks like neither success nor an error"
-        for number, words in ((1, "never retried"), (2, "3950.0 ms")):
+        for number, words in ((1, "input_required"), (2, "3950.0 ms")):
             assert words in page.locator(".session").nth(3 - number).text_content(), words
 
 

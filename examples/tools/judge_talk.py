@@ -45,7 +45,6 @@ SLOW = ("tools/call", "prompts/get", "resources/read", "completion/complete")
 PAUSE = b"\0pause\0"  # stands between two parts of a line that are written apart
 PAUSED = 0.05  # seconds; a server that waits for input has read the first part by then
 
-
 COMMON = ("echo", "add")  # tools that transcripts with special tools may need as well
 fixture = fixture_server()
 
@@ -579,9 +578,7 @@ class Talk(Play):
         self.say(">", json.dumps(message).encode())
         for _ in range(100):
             got = self.take(f"the response to {method}")
-            if type(got) is not dict or "method" in got:
-                continue
-            if got.get("id") == name:
+            if type(got) is dict and "method" not in got and got.get("id") == name:
                 return got
         raise Broken(f"the response to {method}", "100 other lines")
 

@@ -5,12 +5,10 @@ The wiretap changes nothing that it passes on, it records everything, and it exp
 from __future__ import annotations
 
 import contextlib
-import glob
 import io
 import json
 import os
 import random
-import re
 import signal
 import socket
 import subprocess
@@ -26,6 +24,7 @@ sys.path.insert(0, HERE)
 import wiretap  # noqa: E402  (it puts the folder of mcp_ref on the path)
 import mcp_ref  # noqa: E402
 from mcp_ref import REVISIONS, Client  # noqa: E402
+from wiretap import undeclared  # noqa: E402
 
 DEADLINE = 60.0
 PROGRAM = os.path.join(HERE, "wiretap.py")
@@ -49,9 +48,9 @@ sys.exit(wiretap.main(sys.argv[1:]))
 # the client, and "< line" a line from the server. ">>" and "<<" begin a short form of a message:
 # the id, or "-" if it has none, and then the method with its params, or "= result", or "! code
 # data". A "~" before the method or the "=" makes the message modern. "@ 3" sets the clock to 3 s.
-# "|" is the end of the server's input, and "|<" of its output. The last line may say how the server ended: "! 1" is an exit
-# status, "! TERM" means that the host sent SIGTERM, "! none" that the server could not be started.
-# "E line" is a line of stderr.
+# "|" is the end of the server's input, and "|<" of its output. "E line" is a line of stderr. The
+# last line may say how the server ended: "! 1" is an exit status, "! TERM" means that the host sent
+# SIGTERM, "! none" that the server could not be started.
 META = ('"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
         '"io.modelcontextprotocol/clientCapabilities":{}}')
 HELLO = ['>> 0 initialize {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{}}',
@@ -65,9 +64,8 @@ TOLD = '<< 2 = {"content":[]}'
 CANCEL = '>> - notifications/cancelled {"requestId":2}'
 PING = [">> 3 ping", "<< 3 = {}"]
 NEW_CALL, NEW_TOLD = CALL.replace("tools", "~tools"), TOLD.replace("=", "~=")
-NEEDS_INPUT = '<< 2 = {"resultType":"input_required","requestState":"s","inputRequests":{}}'
-STATELESS = NEEDS_INPUT.replace('"requestState":"s",', "")
-RETRY = ['>> 3 ~tools/call {"name":"a","requestState":"s"}', '<< 3 ~= {"content":[]}']
+NEEDS_INPUT = ('<< 2 = {"resultType":"input_required","requestState":"s","inputRequests":'
+               '{"a":{"method":"elicitation/create"}}}')
 TRACKED = '>> 2 tools/call {"name":"a","_meta":{"progressToken":"t"}}'
 PROGRESS = '<< - notifications/progress {"progressToken":"t","progress":1}'
 
@@ -122,13 +120,6 @@ STRAY = "output on stdout that is not a message: "
 TEXT = "text, perhaps from a call of print()"
 UNREADABLE = "an error without an id: the other side could not read a message"
 NOT_AN_ID = " is not a string or an integer"
-
-
-def undeclared(method: str, capability: str, side: str) -> str:
-    return (f"capability not declared: {method} needs {capability}, which the {side} has not "
-            "declared")
-
-
 LIST = [">> 1 tools/list", '<< 1 = {"tools":[]}']
 BOTH = [f"{way} [{','.join(expand(line[3:]) for line in pair)}]"
         for way, pair in ((">", (CALL, PING[0])), ("<", (TOLD, PING[1])))]
@@ -149,26 +140,14 @@ FAULTS: List[Tuple[Any, ...]] = [
     (["> exit", *HELLO], "input that is not a message: " + TEXT, HELLO),
     (['< \xef\xbb\xbf{"jsonrpc":"2.0","method":"notifications/x"}'],
      "the line begins with a byte order mark"),
-    (['< {"jsonrpc":"2.0",\r"method":"notifications/x"}'],
-     "a carriage return stands within the line"),
     # Requests that hang, and servers that end.
     ([MODERN[0], "@ 10", CANCEL.replace("2}", "1}"), *HELLO],
      "no response to server/discover 1: given up after 10.0 s",
      [MODERN[0], "<< 1 ! -32601", *HELLO]),
-    ([*HELLO, LIST[0], '<< "1" = {}'],
-     'no response to tools/list 1 (id changed: a response has "1") for 0.0 s',
-     [*HELLO, CALL.replace("2", '"2"'), TOLD.replace("2", '"2"')]),
     ([*HELLO, CALL, "@ 1.53", CANCEL, "@ 9", CANCEL],
      "no response to tools/call a 2: given up after 1.5 s", [*HELLO, CALL, CANCEL]),
     ([*HELLO, CALL, "|", "! 0"], "no response to tools/call a 2 for 0.0 s",
      [*HELLO, CALL, "|", "@ 1", TOLD, "! 0"]),
-    ([*HELLO, CALL, "@ 0.5", CANCEL, "@ 5.001", TOLD],
-     "the response came 4.5 s after the request was given up", [*HELLO, CALL, CANCEL, TOLD]),
-    ([*MODERN, NEW_CALL, NEEDS_INPUT], "tools/call a 2 needed input, and was never retried with it",
-     [*MODERN, NEW_CALL, NEEDS_INPUT, *RETRY]),
-    ([*MODERN, NEW_CALL, STATELESS], "tools/call a 2 needed input, and was never retried with it",
-     [*MODERN, NEW_CALL, STATELESS, RETRY[0].replace('"requestState":"s"', '"inputResponses":{}'),
-      RETRY[1]]),
     (["! none"], "the server was not started: No such file", ["|", "! 0"]),
     ([HELLO[0], "! 3"], "the server ended with status 3, before its input ended",
      [*MODERN, "! TERM"]),
@@ -176,24 +155,21 @@ FAULTS: List[Tuple[Any, ...]] = [
     ([HELLO[0], "|<", "|", "! 3"], "the server ended with status 3, before its input ended",
      [*FINE, "|", "|<", "! 0"]),
     ([*HELLO, "E old", "@ 7", CALL, "|<", "|", "! 3"], "the server ended with status 3 during "
-     "tools/call a 2; stderr ended 7.0 s before, with: old", FINE),
-    ([*FINE, "E new", "! 3"],
-     "the server ended with status 3 between two requests; stderr ends with: new", FINE),
+     "tools/call a 2; stderr ends with: old", FINE),
+    ([*FINE, "! 3"], "the server ended with status 3 between two requests", FINE),
     ([*HELLO, "|", "@ 9", "! -9"], "the server was ended by signal 9, 9.0 s after its input ended",
      [*HELLO, "|", "! -9"]),
     # Ids.
-    ([*HELLO, LIST[0], '<< "1" = {}', LIST[1]], 'id changed: the response has "1", the request 1'),
+    ([*HELLO, LIST[0], '<< "1" = {}'], 'id changed: the response has "1", the request 1',
+     [*HELLO, CALL.replace("2", '"2"'), TOLD.replace("2", '"2"')]),
     ([*HELLO, LIST[0], "<< 1.0 = {}", LIST[1]], "the id 1.0" + NOT_AN_ID),
     ([*HELLO, ">> 1.0 ping", "<< null ! -32600"], "the id 1.0" + NOT_AN_ID,
      [*HELLO, ">> 1 ping", "<< 1 = {}"]),
     ([*HELLO, ">> [] tools/list"], "the id []" + NOT_AN_ID),
-    ([*HELLO, CALL, CANCEL.replace("2}", '"2"}'), TOLD],
-     'id changed: the notification has "2", the request 2'),
-    ([*HELLO, *LIST, *LIST], "duplicate id: an earlier request had the id 1",
+    ([*HELLO, *LIST, *LIST], "duplicate id: an earlier request has the id 1",
      [*HELLO, *LIST, CALL, TOLD]),
-    ([*HELLO, LIST[0], *LIST], "duplicate id: the request 1 has no response yet"),
-    ([*HELLO, *LIST, LIST[1]], "a second response to the request 1", FINE),
-    ([*HELLO, "<< 9 = {}"], "the response has the id 9, which no request has"),
+    ([*MODERN, NEW_CALL, NEW_CALL, NEW_TOLD], "duplicate id: an earlier request has the id 2"),
+    ([*HELLO, *LIST, LIST[1]], "the response has the id 1, which no open request has", FINE),
     ([*HELLO, TRACKED, TOLD, PROGRESS], 'the progress has the token "t", which no open request has',
      [*HELLO, TRACKED, PROGRESS, TOLD]),
     ([*HELLO, "<< - ! -32700"], UNREADABLE, HELLO),
@@ -204,7 +180,6 @@ FAULTS: List[Tuple[Any, ...]] = [
      "out of order: x came before notifications/initialized"),
     ([HELLO[0], HELLO[2], HELLO[1]], "handshake cut short: initialize has no response yet"),
     (HELLO[:2], "handshake cut short: notifications/initialized is missing"),
-    ([HELLO[0], CANCEL.replace("2}", "0}"), *HELLO[1:]], "initialize must not be cancelled"),
     (LIST, "out of order: tools/list came before initialize and has no _meta",
      [NEW_CALL, NEW_TOLD]),
     (["> " + expand(MODERN[0][3:]).replace("2026", "2031"),
@@ -219,7 +194,6 @@ FAULTS: List[Tuple[Any, ...]] = [
      "notifications/list is a notification and must not have an id"),
     ([*HELLO, "<< 1 tools/list", ">> 1 = {}"], "the server must not send tools/list"),
     ([*HELLO, *BOTH], "2025-11-25 has no batches", [*BATCHING, *BOTH]),
-    ([*BATCHING, "> []"], "the batch is empty"),
     ([*HELLO, '> {"jsonrpc":"1.0","id":2,"method":"ping"}'], 'jsonrpc is not "2.0"', FINE),
     (["< 7"], "the message is not an object"),
     ([*HELLO, CALL, '< {"jsonrpc":"2.0","id":2,"error":[]}', TOLD],
@@ -228,33 +202,25 @@ FAULTS: List[Tuple[Any, ...]] = [
      str(mcp_ref.fault_of_response({"jsonrpc": "2.0", "id": 2, "result": {}, "error": None}))),
     # Capabilities.
     ([*MODERN, NEW_CALL, '<< 2 ! -32021 {"requiredCapabilities":{"elicitation":{}}}'],
-     undeclared("tools/call", "elicitation", "client"),
+     undeclared("tools/call", "elicitation", ">"),
      [*MODERN, "> " + expand(NEW_CALL[3:]).replace('ties":{', 'ties":{"elicitation":{}'),
-      NEEDS_INPUT.replace("{}", '{"a":{"method":"elicitation/create"}}'), *RETRY]),
-    ([*HELLO, "<< 1 roots/list", ">> 1 = {}"],
-     undeclared("roots/list", "roots", "client")),
-    ([*HELLO, ">> 1 prompts/list", LIST[1]],
-     undeclared("prompts/list", "prompts", "server")),
+      NEEDS_INPUT]),
+    ([*MODERN, NEW_CALL, NEEDS_INPUT], undeclared("elicitation/create", "elicitation", ">")),
+    ([*HELLO, "<< 1 roots/list", ">> 1 = {}"], undeclared("roots/list", "roots", ">")),
+    ([*HELLO, ">> 1 prompts/list", LIST[1]], undeclared("prompts/list", "prompts", "<")),
     ([*HELLO, "<< - notifications/message"],
-     undeclared("notifications/message", "logging", "server")),
+     undeclared("notifications/message", "logging", "<")),
     ([*HELLO, ">> - notifications/roots/list_changed"],
-     undeclared("notifications/roots/list_changed", "roots", "client")),
-    ([*HELLO, ">> 1 completion/complete", LIST[1]],
-     undeclared("completion/complete", "completions", "server"),
-     [*(line.replace("2025-11-25", "2024-11-05") for line in HELLO), ">> 1 completion/complete",
-      '<< 1 = {"completion":{"values":[]}}']),
+     undeclared("notifications/roots/list_changed", "roots", ">")),
     # Eras.
     ([*HELLO, NEW_CALL, NEW_TOLD], "eras mixed: a modern request in a legacy session",
      [*MODERN, NEW_CALL, NEW_TOLD]),
     ([*MODERN, CALL, TOLD], "eras mixed: a legacy request in a modern session"),
     ([*MODERN, NEW_CALL, TOLD], "eras mixed: the result of a modern request has no resultType"),
-    ([*HELLO, CALL, NEW_TOLD], "eras mixed: the result of a legacy request has a resultType"),
     ([*MODERN, "<< 1 x", ">> 1 = {}"],
      "eras mixed: a modern server sends no requests; it asks in the result of a call"),
-    ([*MODERN, HELLO[2]], "eras mixed: a modern session has no handshake"),
-    ([*MODERN, ">> 2 ~ping", "<< 2 ! -32601"], "eras mixed: ping does not exist in the modern era",
-     [*MODERN, '>> 2 ~subscriptions/listen {"notifications":{}}', "@ 9", CANCEL]),
-]
+    ([*MODERN, HELLO[2]], "out of order: notifications/initialized came before initialize",
+     [*MODERN, '>> 2 ~subscriptions/listen {"notifications":{}}', "@ 9", CANCEL])]
 SOUND: List[List[str]] = [  # more sessions without faults
     [*BATCHING, "> [" + expand(PING[0][3:]) + "]", "< [" + expand(PING[1][3:]) + "]",
      "<< 1 ping", ">> 1 = {}"],
@@ -373,20 +339,14 @@ class TestTheSessionIsUnchanged(WiretapTest):
         process.stdin.close()
         self.assertEqual(3, process.wait(DEADLINE))
 
-    def test_a_slow_reader_gets_all_output_of_a_server_that_has_ended(self) -> None:
-        process = self.start(self.command(
-            code="import os; os.write(1, b'x' * 100000); os._exit(5)"))
-        with self.assertRaises(subprocess.TimeoutExpired):
-            process.wait(0.5)
-        self.assertEqual(b"x" * 100_000, self.read(process, 100_000))
-        self.assertEqual(5, process.wait(DEADLINE))
-
     def test_the_wiretap_ends_although_a_grandchild_keeps_the_pipe_open(self) -> None:
         process = self.start(self.command(code=(
             "import os, subprocess, sys\nsubprocess.Popen([sys.executable, '-c', "
             "'import os; os.read(0, 1)'], stdin=0, stdout=1, stderr=2)\n"
-            "os.write(1, b'x' * 300000)\nos._exit(5)")))
-        self.assertEqual(b"x" * 300_000, self.read(process, 300_000))
+            "os.write(1, b'x' * 100000)\nos._exit(5)")))
+        with self.assertRaises(subprocess.TimeoutExpired):
+            process.wait(0.5)  # because it waits for a slow reader, and not for the grandchild
+        self.assertEqual(b"x" * 100_000, self.read(process, 100_000))
         self.assertEqual(5, process.wait(DEADLINE))
 
     def test_a_missing_command_has_the_exit_status_of_a_shell_and_is_reported(self) -> None:
@@ -406,19 +366,6 @@ class TestTheSessionIsUnchanged(WiretapTest):
             stdout=subprocess.PIPE, env={**os.environ, "PATH": path}, timeout=DEADLINE)
         self.assertEqual((0, b"hello"), (done.returncode, done.stdout.strip()))
 
-    def threads_that_take(self, number: int, pid: int) -> List[str]:
-        """Return the threads of a process, except the main thread, that do not block a signal.
-
-        Such a thread would end the process. Only Linux tells this.
-        """
-        found = []
-        for path in glob.glob(f"/proc/{pid}/task/*/status"):
-            with open(path, encoding="ascii") as file:
-                blocked = int(re.findall(r"SigBlk:\s+(\w+)", file.read())[0], 16)
-            if path.split("/")[4] != str(pid) and not blocked >> number - 1 & 1:
-                found.append(path)
-        return found
-
     @unittest.skipIf(os.name == "nt", "Windows has other signals")
     def test_signals_reach_the_server_and_a_signal_that_ends_it_ends_the_wiretap(self) -> None:
         code = ("import os, signal\nasked = {signal.SIGTERM, signal.SIGINT}\n"
@@ -430,7 +377,6 @@ class TestTheSessionIsUnchanged(WiretapTest):
         for number in (signal.SIGTERM, signal.SIGINT):
             process = self.start(self.command(code=code))
             self.read(process, 2)
-            self.assertEqual([], self.threads_that_take(number, process.pid))
             process.send_signal(number)
             self.assertEqual(40 + number, process.wait(DEADLINE))
             self.assertEqual([], self.entries()[-1]["flags"])  # because the host sent the signal
@@ -438,14 +384,6 @@ class TestTheSessionIsUnchanged(WiretapTest):
             died = self.start(self.command(
                 code=f"import os; os.kill(os.getpid(), {int(number)})"))
             self.assertEqual(-number, died.wait(DEADLINE))
-
-    @unittest.skipIf(os.name == "nt", "Windows has other signals")
-    def test_a_signal_that_the_host_ignores_is_ignored_by_the_server(self) -> None:
-        ignoring = ("import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
-                    "os.execv(sys.argv[1], sys.argv[1:])")
-        code = "import os, signal; os.kill(os.getpid(), signal.SIGHUP); os.write(1, b'alive')"
-        done = self.play([sys.executable, "-c", ignoring, *self.command(code=code)])
-        self.assertEqual((b"alive", 0), (done.stdout, done.returncode))
 
     def test_a_killed_wiretap_leaves_its_log_and_closes_the_input_of_the_server(self) -> None:
         here = socket.create_server(("127.0.0.1", 0))
@@ -528,14 +466,6 @@ class TestTheRecordIsComplete(WiretapTest):
         for lines in SOUND:
             self.assertEqual([], faults(lines))
             self.assertNotIn("no response", told(lines))
-
-    def test_the_report_says_how_long_a_call_was_waited_for(self) -> None:
-        for at, words in (("@ 0.5", "given up after 0.5 s"), ("@ 1.53", "given up after 1.5 s")):
-            said = told([*HELLO, CALL, at, CANCEL, CANCEL])
-            self.assertRegex(said, f"> tools/call a 2 +{words}")
-        early = [HELLO[0], "! 3"]  # the missing response follows from the end of the server
-        self.assertEqual(1, len(faults(early)))
-        self.assertRegex(told(early), "> initialize 2025-11-25 0 +no response")
 
     def test_random_messages_never_stop_the_watch(self) -> None:
         chance = random.Random(7)
@@ -654,6 +584,7 @@ The last lines of stderr
         self.assertIn(f'<a href="#s120-5">{fault}</a><span>cause   the tool is slow', page)
         self.assertRegex(page, 'class="[^"]* faults" id="s120-5"')
         self.assertIn("<i>10.0 ms</i>", page)
+        self.assertIn("<i>cancelled</i>", page)
 
     @unittest.skipUnless(os.name == "posix", "Windows has no permission bits")
     def test_only_the_user_may_read_a_log_and_a_page(self) -> None:
@@ -665,18 +596,15 @@ The last lines of stderr
         self.report(names[0], "--html", names[1])
         self.assertEqual([0o600] * 2, [os.stat(name).st_mode & 0o777 for name in names])
 
-    def test_hostile_strings_are_text_in_the_page_and_never_markup(self) -> None:
+    def test_the_page_loads_nothing_and_shows_hostile_strings_as_text(self) -> None:
         hostile = "</script><img src=x onerror=alert(1)></title><!-- {style} \u202e\0 \""
         line = "> " + json.dumps({"jsonrpc": "2.0", "id": hostile, "method": hostile})
         page = self.page([HELLO[0], HELLO[1].replace('"s"', json.dumps(hostile)), line])
         self.assertEqual((0, 1, 0, 0), tuple(
             map(page.count, ("</script>", "</title>", "<img", "\u202e"))))
         self.assertIn("&lt;img src=x onerror=alert(1)&gt;", page)
-
-    def test_the_page_loads_nothing_and_runs_nothing(self) -> None:
-        page = "".join(wiretap.page_of([hear(FINE)]))
         self.assertIn("default-src 'none'; img-src data:;\n style-src 'unsafe-inline'\">", page)
-        for word in ("http:", "https:", "@import", "url(", "<script", "src=", "onclick"):
+        for word in ("http:", "https:", "@import", "url(", "<script", "onclick"):
             self.assertNotIn(word, page)
 
 

@@ -40,8 +40,8 @@ sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")
 import common  # noqa: E402
 from mcp_ref import (  # noqa: E402
     HEADER_MISMATCH, INITIALIZING, INPUT_METHODS, META, METHODS, MISSING_CAPABILITY, NEW,
-    NEWEST_LEGACY, NEWEST_MODERN, READY, REVISIONS, UNSUPPORTED_VERSION, Bounds, RpcError,
-    classify, decode, fault_of_response)
+    READY, REVISIONS, UNSUPPORTED_VERSION, Bounds, RpcError, classify, decode,
+    fault_of_response)
 
 EXIT_TIMEOUT = 2.0  # seconds: for a server after the end of its input, for the log
 SLOW = 1.0  # seconds from which a wait is worth mentioning
@@ -223,13 +223,6 @@ SYMPTOMS = (
             "raise the timeout"),
     Symptom("no response to", "one side ended before it had answered all requests",
             "answer all requests that have arrived before you exit"),
-    Symptom("after the request was given up",
-            "the tool ignores the cancellation, or the server reads no messages "
-            "while a tool runs",
-            "check for cancellation in long work, and run tools on other threads "
-            "than the one that reads"),
-    Symptom("never retried", "the client gave up, or cannot ask its user",
-            "send the call again, with inputResponses and requestState"),
     Symptom("was not started", "the host cannot execute the command",
             "use absolute paths, because a host has its own PATH and folder"),
     Symptom(" during | between two requests",
@@ -256,7 +249,7 @@ SYMPTOMS = (
             "one side uses a feature that the other side has not declared",
             "declare the capability, or do without it; Client of mcp_ref declares "
             "what on_elicit, on_sample and roots serve"),
-    Symptom("has no batches|the batch is empty", "one side sends batches",
+    Symptom("has no batches", "one side sends batches",
             "send one message per line; only 2025-03-26 has batches"),
     Symptom("begin with notifications/|so it gets no response|must not have an id",
             "a request is sent as a notification, or the other way round",
@@ -264,12 +257,12 @@ SYMPTOMS = (
             "notifications/, and send no id"),
     Symptom("duplicate id", "two requests have the same id",
             "give each request a new id, for example a counter"),
-    Symptom("a second response|which no request has|which no open request has",
+    Symptom("which no open request has",
             "a message belongs to a request that does not exist or is answered",
             "send one response for each request, and no progress after it"),
     Symptom("an error without an id", "the other side could not read a message",
             "look at the lines just before this one"),
-    Symptom("eras mixed|out of order|does not exist in|must not",
+    Symptom("eras mixed|out of order|must not",
             "the message belongs to another era, revision, moment or sender",
             "compare it with the specification of the revision in use"),
     Symptom("", "a message is not valid JSON-RPC",
@@ -296,11 +289,10 @@ LISTEN = "subscriptions/listen"  # may stay open for the whole session
 # the name of the capability.
 CAPABILITIES = {
     "tools": ("<", "tools"), "resources": ("<", "resources"),
-    "prompts": ("<", "prompts"), "completion": ("<", "completions"),
+    "prompts": ("<", "prompts"),
     "logging": ("<", "logging"), "message": ("<", "logging"),
     "roots": (">", "roots"), "sampling": (">", "sampling"),
     "elicitation": (">", "elicitation")}
-NO_DECLARED_COMPLETION = "2024-11-05"  # has completion, but no capability for it
 # Lines that are not messages: (pattern, what such a line may be).
 HINTS = (
     (r"\A\s*\Z", "an empty line"),
@@ -340,8 +332,7 @@ class OpenRequest:
         self.entry = entry
         self.meta = meta
         self.is_modern = META + "protocolVersion" in meta
-        self.given_up: Optional[float] = None  # when it was cancelled
-        self.is_reported = False  # a fault names it already
+        self.is_cancelled = False
         self.fault = f"no response to {name_of_request(entry)}"
 
 
@@ -353,14 +344,11 @@ class Watch:
         self.revision: Any = None  # its row in REVISIONS, once it is known
         self.ended: dict[str, float] = {}  # way -> when its sender closed it
         self.partial_line = {">": bytearray(), "<": bytearray(), "stderr": bytearray()}
-        self._last_error: Optional[Entry] = None  # the last line of stderr
+        self._last_error = ""  # the last line of stderr that is not blank
         self._count = 0
         self._open: dict[str, dict[Any, OpenRequest]] = {">": {}, "<": {}}
         self._used_ids: dict[str, set[Any]] = {">": set(), "<": set()}
         self._declared: dict[str, Json] = {}  # side -> its capabilities
-        # Calls that need input: their requestState, or (method, name) -> number.
-        self._input_calls: dict[Any, int] = {}
-        self._not_retried: dict[int, str] = {}  # number -> name of such a call
 
     def entry(self, at: float, way: str, kind: str, raw: bytes = b"") -> Entry:
         """Make the log entry of a line."""
@@ -391,14 +379,11 @@ class Watch:
         """Read one line, and return its entry."""
         if way == "stderr":
             entry = self.entry(at, "", "stderr", raw.rstrip(b"\r"))
-            if entry["text"].strip():
-                self._last_error = entry
+            self._last_error = entry["text"].strip() or self._last_error
             return entry
         entry = self.entry(at, way, "junk", raw)
         if entry["text"].startswith("\ufeff"):
             entry["flags"].append("the line begins with a byte order mark")
-        if b"\r" in raw[:-1]:  # CRLF is a newline; see check_line() in line_checker.py
-            entry["flags"].append("a carriage return stands within the line")
         try:
             message = decode(raw)
         except RpcError as error:
@@ -410,8 +395,6 @@ class Watch:
             entry["kind"] = "batch"
             if self.revision is not None and not self.revision.batches:
                 entry["flags"].append(f"{self.revision.version} has no batches")
-            elif not message:
-                entry["flags"].append("the batch is empty")
         else:
             self._take(entry, message)
         return entry
@@ -463,11 +446,6 @@ class Watch:
         self._check_identity(entry, request)
         self._check_order(entry, request)
         self._check_capability(entry, method)
-        if "inputResponses" in params or "requestState" in params:
-            key = first_string(params.get("requestState")) or (method, entry["name"])
-            entry["of"] = self._input_calls.get(key)
-            if entry["of"] is not None:
-                self._not_retried.pop(entry["of"], None)
         self._open[way][rid] = request
         self._used_ids[way].add(rid)
         if way == ">" and request.is_modern:
@@ -483,12 +461,10 @@ class Watch:
         way = entry["way"]
         method = entry["method"]
         rid = entry["id"]
-        if rid in self._open[way]:
-            flags.append(f"duplicate id: the request {to_json(rid)} has no response "
-                         "yet")
-        elif rid in self._used_ids[way] and not request.is_modern:
-            # In the modern era, only open requests need different ids.
-            flags.append(f"duplicate id: an earlier request had the id {to_json(rid)}")
+        # In the modern era, only open requests need different ids.
+        used = self._open[way] if request.is_modern else self._used_ids[way]
+        if rid in used:
+            flags.append(f"duplicate id: an earlier request has the id {to_json(rid)}")
         methods_of_other_side = INPUT_METHODS if way == ">" else METHODS
         if method.startswith("notifications/"):
             flags.append(f"{method} is a notification and must not have an id")
@@ -507,9 +483,6 @@ class Watch:
                              "in the result of a call")
             elif self.state != READY and method != "ping":
                 flags.append(f"out of order: {method} came {self.state}")
-        elif method in (NEWEST_MODERN if modern else NEWEST_LEGACY).missing_methods:
-            flags.append(f"eras mixed: {method} does not exist in the {era(modern)} "
-                         "era")
         elif session_is_modern is not None and session_is_modern != modern:
             flags.append(f"eras mixed: a {era(modern)} request in a "
                          f"{era(session_is_modern)} session")
@@ -525,13 +498,7 @@ class Watch:
         """Check whether the side that serves or announces a method has declared it."""
         word = method.removeprefix("notifications/").split("/")[0]
         side, capability = CAPABILITIES.get(word, ("", ""))
-        declared = self._declared.get(side)
-        if declared is None:
-            return
-        if capability == "completions" and self.revision is not None:
-            if self.revision.version == NO_DECLARED_COMPLETION:
-                return
-        if capability not in declared:
+        if side in self._declared and capability not in self._declared[side]:
             entry["flags"].append(undeclared(method, capability, side))
 
     # Responses.
@@ -541,7 +508,6 @@ class Watch:
         rid = message.get("id")
         error = message.get("error")
         result = members(message.get("result"))
-        request = self._open[requester].pop(rid, None)
         entry["id"] = rid
         entry["about"] = None
         if error:
@@ -556,40 +522,37 @@ class Watch:
             entry["kind"] = "input_required"
         else:
             entry["kind"] = "result"
+        request = self._request_of(entry, requester)
         if request is None:
-            self._flag_stray_response(entry, requester)
             return
         entry["method"] = request.entry["method"]
         entry["name"] = request.entry["name"]
         entry["of"] = request.entry["n"]
         entry["ms"] = round((entry["at"] - request.entry["at"]) * 1000, 3)
-        if request.given_up is not None and entry["at"] - request.given_up > SLOW:
-            entry["flags"].append(
-                f"the response came {entry['at'] - request.given_up:.1f} s after the "
-                "request was given up")
         if requester == ">" and error:
             self._take_error(entry, request, error)
         elif requester == ">":
             self._take_result(entry, request, result)
 
-    def _flag_stray_response(self, entry: Entry, requester: str) -> None:
-        """Say what is wrong with a response that belongs to no open request."""
+    def _request_of(self, entry: Entry, requester: str) -> Optional[OpenRequest]:
+        """Find and close the request that a response belongs to."""
         rid = entry["id"]
         flags = entry["flags"]
+        requests = self._open[requester]
+        if rid in requests:
+            return requests.pop(rid)
+        for other in requests:
+            if str(other) == str(rid):
+                flags.append(f"id changed: the response has {to_json(rid)}, the request "
+                             f"{to_json(other)}")
+                return requests.pop(other)
         if rid is None:
             flags.append("an error without an id: the other side could not read a "
                          "message")
-            return
-        twin = self._twin(requester, rid)
-        if twin is not None:
-            flags.append(f"id changed: the response has {to_json(rid)}, the request "
-                         f"{to_json(twin.entry['id'])}")
-            twin.fault += f" (id changed: a response has {to_json(rid)})"
-        elif rid in self._used_ids[requester]:
-            flags.append(f"a second response to the request {to_json(rid)}")
         else:
-            flags.append(f"the response has the id {to_json(rid)}, which no request "
-                         "has")
+            flags.append(f"the response has the id {to_json(rid)}, which no open "
+                         "request has")
+        return None
 
     def _take_error(self, entry: Entry, request: OpenRequest, error: Json) -> None:
         """Act on an error response of the server."""
@@ -610,34 +573,25 @@ class Watch:
     def _take_result(self, entry: Entry, request: OpenRequest, result: Json) -> None:
         """Act on a result of the server."""
         method = request.entry["method"]
-        name = request.entry["name"]
-        has_type = result.get("resultType") is not None
-        if request.is_modern and not has_type:
+        if request.is_modern and "resultType" not in result:
             entry["flags"].append("eras mixed: the result of a modern request has no "
                                   "resultType")
         elif request.is_modern:
             self.revision = REVISIONS.get(str(request.meta[META + "protocolVersion"]))
-        elif has_type:
-            entry["flags"].append("eras mixed: the result of a legacy request has a "
-                                  "resultType")
         info = members(members(result.get("_meta")).get(META + "serverInfo"))
         if method == "initialize":
-            self._take_handshake(entry, name, result.get("protocolVersion"))
+            self._take_handshake(entry, request, result.get("protocolVersion"))
             info = members(result.get("serverInfo"))
         if method in ("initialize", DISCOVER):
             self._declared["<"] = members(result.get("capabilities"))
         if info:
             entry["server"] = f"{info.get('name')} {info.get('version')}"
-        if entry["kind"] == "input_required":
-            key = first_string(result.get("requestState")) or (method, name)
-            self._input_calls[key] = request.entry["n"]
-            self._not_retried[request.entry["n"]] = name_of_request(request.entry)
-            for asked in members(result.get("inputRequests")).values():
-                self._check_capability(entry, str(members(asked).get("method")))
+        for asked in members(result.get("inputRequests")).values():
+            self._check_capability(entry, str(members(asked).get("method")))
 
-    def _take_handshake(self, entry: Entry, wanted: Any, version: Any) -> None:
+    def _take_handshake(self, entry: Entry, request: OpenRequest, version: Any) -> None:
         """Note the version of a session, which the result of initialize names."""
-        if version != wanted:
+        if version != request.entry["name"]:
             entry["about"] = first_string(version)
         self.revision = REVISIONS.get(str(version))
         if self.revision is None or self.revision.modern:
@@ -667,9 +621,7 @@ class Watch:
 
     def _take_initialized(self, entry: Entry) -> None:
         methods = [request.entry["method"] for request in self._open[">"].values()]
-        if self.revision is not None and self.revision.modern:
-            entry["flags"].append("eras mixed: a modern session has no handshake")
-        elif "initialize" in methods:
+        if "initialize" in methods:
             entry["flags"].append("handshake cut short: initialize has no response yet")
         elif self.state != INITIALIZING:
             entry["flags"].append(
@@ -686,32 +638,19 @@ class Watch:
             # Only subscriptions/listen of the other side may be cancelled.
             if request and (side == way or request.entry["method"] == LISTEN):
                 self._cancel(entry, request)
-                return
-        twin = self._twin(way, rid)
-        if twin is not None:
-            entry["flags"].append(f"id changed: the notification has {to_json(rid)}, the "
-                                  f"request {to_json(twin.entry['id'])}")
-
-    def _twin(self, way: str, rid: Any) -> Optional[OpenRequest]:
-        """Return an open request whose id differs from another id in its type only."""
-        return next((request for other, request in self._open[way].items()
-                     if str(other) == str(rid)), None)
+                break
 
     def _cancel(self, entry: Entry, request: OpenRequest) -> None:
         method = request.entry["method"]
         entry["of"] = request.entry["n"]
         entry["about"] = name_of_request(request.entry)
-        if request.given_up is None:
-            request.given_up = entry["at"]
-        if method == "initialize":
-            entry["flags"].append("initialize must not be cancelled")
         waited = entry["at"] - request.entry["at"]
         # A user may cancel a call at any time. A long wait before that is a sign of a
         # timeout, and so is every cancelled server/discover.
         is_timeout = method == DISCOVER or (method != LISTEN and waited >= SLOW)
-        if is_timeout and not request.is_reported:
-            request.is_reported = True
+        if is_timeout and not request.is_cancelled:
             entry["flags"].append(f"{request.fault}: given up after {waited:.1f} s")
+        request.is_cancelled = True
 
     def _take_progress(self, entry: Entry, params: Json) -> None:
         token = params.get("progressToken")
@@ -753,24 +692,22 @@ class Watch:
             self.ended.get("<", never) < self.ended[">"])
         if own_end and not signalled:
             # Other faults would only follow from this one, so they are left out.
-            flags.append(about + self._when_ended() + self._last_words(at))
+            fault = about + self._when_ended()
+            if self._last_error:
+                fault += f"; stderr ends with: {self._last_error}"
+            flags.append(fault)
             return entry
         for requests in self._open.values():
             for request in requests.values():
-                is_expected = (request.given_up is not None
-                               or request.entry["method"] == LISTEN)
-                if not request.is_reported and not is_expected:
+                if not request.is_cancelled and request.entry["method"] != LISTEN:
                     waited = entry["at"] - request.entry["at"]
                     flags.append(f"{request.fault} for {waited:.1f} s")
-        for name in self._not_retried.values():
-            flags.append(f"{name} needed input, and was never retried with it")
         if self.state == INITIALIZING:
             flags.append("handshake cut short: notifications/initialized is missing")
         delay = at - self.ended.get(">", at)
         if delay > EXIT_TIMEOUT:
             flags.append(f"{about}, {delay:.1f} s after its input ended")
         return entry
-
 
     def _when_ended(self) -> str:
         """Say what was going on when the server ended before its input."""
@@ -779,15 +716,6 @@ class Watch:
         if self.revision is None:  # it has never answered
             return ", before its input ended"
         return f" during {', '.join(names)}" if names else " between two requests"
-
-    def _last_words(self, at: float) -> str:
-        """Quote the last line of stderr, and say how old it is."""
-        if self._last_error is None:
-            return ""
-        age = at - self._last_error["at"]
-        if age < SLOW:
-            return f"; stderr ends with: {self._last_error['text'].strip()}"
-        return f"; stderr ended {age:.1f} s before, with: {self._last_error['text'].strip()}"
 
 
 def undeclared(method: str, capability: str, side: str) -> str:
@@ -907,43 +835,32 @@ def heading(entries: list[Entry]) -> str:
     return title
 
 
-class Graph:
-    """How each request of a session ended."""
+class Outcome(NamedTuple):
+    """How a request ended."""
 
-    def __init__(self, entries: list[Entry]) -> None:
-        self.responses: dict[int, Entry] = {}  # number of a request -> its response
-        self.cancelled: dict[int, Entry] = {}  # number of a request -> notification
-        for entry in entries:
-            if "ms" in entry:
-                self.responses[entry["of"]] = entry
-            elif entry.get("method") == "notifications/cancelled" and "of" in entry:
-                self.cancelled.setdefault(entry["of"], entry)
+    ms: float  # how long it took; infinite if it has no response
+    words: str
+    is_lost: bool = False  # it needs a response, and has none
 
-    def is_lost(self, entry: Entry) -> bool:
-        """Tell whether a request needs a response, and has none."""
-        return entry["method"] != LISTEN and entry["n"] not in self.responses
 
-    def outcome(self, entry: Entry) -> str:
-        """Say how a request ended, and after how long."""
-        response = self.responses.get(entry["n"])
-        if response is not None:
-            words = [f"{response['ms']:.1f} ms"]
-            if response["kind"] != "result":
-                words.append(response["kind"])
-            if response["about"]:
-                words.append(shown(response["about"]))
-            return ", ".join(words)
-        if not self.is_lost(entry):
-            return "open until the end"
-        if entry["n"] in self.cancelled:
-            waited = self.cancelled[entry["n"]]["at"] - entry["at"]
-            return f"given up after {waited:.1f} s"
-        return "no response"
-
-    def duration(self, entry: Entry) -> float:
-        """Return the milliseconds of a request. No response is the longest time."""
-        response = self.responses.get(entry["n"])
-        return float("inf") if response is None else float(response["ms"])
+def outcomes_of(entries: list[Entry]) -> dict[int, Outcome]:
+    """Return the outcome of each request of a session, by its number."""
+    outcomes: dict[int, Outcome] = {}
+    for entry in entries:
+        if entry["kind"] == "request" and entry["method"] == LISTEN:
+            outcomes[entry["n"]] = Outcome(float("inf"), "open until the end")
+        elif entry["kind"] == "request":
+            outcomes[entry["n"]] = Outcome(float("inf"), "no response", True)
+        elif "ms" in entry:
+            words = [f"{entry['ms']:.1f} ms"]
+            if entry["kind"] != "result":
+                words.append(entry["kind"])
+            if entry["about"]:
+                words.append(shown(entry["about"]))
+            outcomes[entry["of"]] = Outcome(entry["ms"], ", ".join(words))
+        elif entry.get("method") == "notifications/cancelled" and "of" in entry:
+            outcomes[entry["of"]] = outcomes[entry["of"]]._replace(words="cancelled")
+    return outcomes
 
 
 def faults_by_symptom(entries: list[Entry]) -> dict[int, list[tuple[int, str]]]:
@@ -972,15 +889,17 @@ def advice(entries: list[Entry]) -> Iterator[str]:
 
 def report(entries: list[Entry]) -> Iterator[str]:
     """Yield the lines of the report of a session."""
-    graph = Graph(entries)
+    outcomes = outcomes_of(entries)
     last = entries[-1]
     yield heading(entries)
     yield f"  {label(entries[0], 200)}"
     yield f"  {last['about'] if last['kind'] == 'end' else 'the record breaks off'}"
     calls = []
     requests = [entry for entry in entries if entry["kind"] == "request"]
-    for entry in sorted(requests, key=graph.duration, reverse=True):
-        calls.append(f"  {entry['at']:9.3f} s   {label(entry):<50} {graph.outcome(entry)}")
+    requests.sort(key=lambda entry: outcomes[entry["n"]].ms, reverse=True)
+    for entry in requests:
+        words = outcomes[entry["n"]].words
+        calls.append(f"  {entry['at']:9.3f} s   {label(entry):<50} {words}")
     if len(calls) > MOST_CALLS:
         calls[MOST_CALLS:] = [f"{'':16}and {len(calls) - MOST_CALLS} more"]
     said = [f"  {entry['at']:9.3f} s   {shown(entry['text'], 200)}"
@@ -1062,7 +981,7 @@ def page_of(sessions: list[list[Entry]]) -> Iterator[str]:
 
 def session_of(entries: list[Entry], prefix: str, is_open: bool) -> Iterator[str]:
     """Yield the parts of a session. The prefix makes the names of its rows unique."""
-    graph = Graph(entries)
+    outcomes = outcomes_of(entries)
     messages = sum(entry["way"] != "" for entry in entries)
     faults = faults_by_symptom(entries)
     count = sum(len(found) for found in faults.values())
@@ -1077,16 +996,16 @@ def session_of(entries: list[Entry], prefix: str, is_open: bool) -> Iterator[str
             yield f"<span>{safe(line)}</span>"
         yield "</div>\n"
     for index, entry in enumerate(entries):
-        yield from row_of(entry, f"{prefix}{index}", graph)
+        yield from row_of(entry, f"{prefix}{index}", outcomes.get(entry["n"]))
     yield "</details>\n"
 
 
-def row_of(entry: Entry, name: str, graph: Graph) -> Iterator[str]:
+def row_of(entry: Entry, name: str, outcome: Optional[Outcome]) -> Iterator[str]:
     """Yield the parts of a row: what it is, how long it took, and the message."""
-    kind = entry["kind"]
-    took = graph.outcome(entry) if kind == "request" else ""
-    words = ["row", kind, {">": "right", "<": "left", "": "none"}[entry["way"]]]
-    if entry["flags"] or kind == "request" and graph.is_lost(entry):
+    took = outcome.words if outcome else ""
+    words = ["row", entry["kind"],
+             {">": "right", "<": "left", "": "none"}[entry["way"]]]
+    if entry["flags"] or outcome and outcome.is_lost:
         words.append("faults")
     text = entry["text"]
     with suppress(ValueError, RecursionError):  # it is not JSON, and is shown unchanged
