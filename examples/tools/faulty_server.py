@@ -145,6 +145,8 @@ LEAVING = (  # (fault, pattern in a line of the server, replacement)
     ("bad-output", rb'("structuredContent":\{"result":)\d+', rb'\1"many"'))
 LATE = {  # fault -> pattern in a line of the server that comes later than the others
     "silent-end": b'"result":', "lost-calls": b'"content":', "progress-late": b'"progress":'}
+UNKNOWN = {  # fault -> a method that the server does not know
+    "no-listen": "subscriptions/listen", "unknown-ping": "ping", "pure-lax": "initialize"}
 # Three more names are used by single tests: "crlf", "picky" and "unflushed".
 HOPELESS = ("dead", "deaf", "mute", "closed", "endless", "endless-line")  # no session opens
 
@@ -279,10 +281,10 @@ class FaultyServer:
             meta = members(params, "_meta")
             self.seen.update(meta.get(META_CAPABILITIES, {}))
             meta[META_CAPABILITIES] = self.seen
-        if self.fault == "no-listen" and method == "subscriptions/listen":
+        if self.fault in UNKNOWN and method == UNKNOWN[self.fault]:
             return self.refuse(message, -32601)
-        act = {"ping": self.ping, "initialize": self.initialize,
-               "tools/list": self.list_tools, "tools/call": self.call}.get(str(method))
+        act = {"initialize": self.initialize, "tools/list": self.list_tools,
+               "tools/call": self.call}.get(str(method))
         return act is None or act(message, params)
 
     def answer(self, message: Any, result: Any) -> bool:
@@ -293,14 +295,7 @@ class FaultyServer:
         self.send(id=message["id"], error={"code": code, "message": "No"})
         return False
 
-    def ping(self, message: Any, params: Any) -> bool:
-        if self.fault == "unknown-ping":
-            return self.refuse(message, -32601)
-        return True
-
     def initialize(self, message: Any, params: Any) -> bool:
-        if self.fault == "pure-lax":
-            return self.refuse(message, -32601)
         titled = self.fault == "picky-initialize" and "title" in params["clientInfo"]
         other = params["protocolVersion"] != "2025-11-25"
         if titled or self.fault == "refuses-revision" and other:

@@ -243,10 +243,11 @@ class Connection:
         return line
 
     def find_out_end(self) -> None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            status = self.child.wait(1)
-            self.ended = self.ended or f"the process ended with status {status}"
-        self.ended = self.ended or "it closed its stdout"
+        if self.ended:
+            return
+        self.ended = "it closed its stdout"
+        if self.wait_end(1):
+            self.ended = f"the process ended with status {self.child.returncode}"
 
     def message(self, patient: bool, wanted: Callable[[Any], bool]) -> bytes | None:
         """Return the next line whose message is wanted, or None if there will be none.

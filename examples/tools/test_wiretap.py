@@ -133,7 +133,6 @@ FAULTS: List[Tuple[Any, ...]] = [
     ([*HELLO, CALL, "< Content-Length: 46\r", TOLD],
      STRAY + "a Content-Length header; MCP sends no headers", FINE),
     (["< {"], STRAY + "a part of JSON on several lines"),
-    (['<   "id": 1,'], STRAY + "a part of JSON on several lines"),
     ([*HELLO, CALL, "< looking for a", TOLD], STRAY + TEXT, FINE),
     (["< "], STRAY + "an empty line"),
     (['< {"a":NaN}'], STRAY + "Parse error: NaN is not JSON"),
@@ -162,10 +161,8 @@ FAULTS: List[Tuple[Any, ...]] = [
     # Ids.
     ([*HELLO, LIST[0], '<< "1" = {}'], 'id changed: the response has "1", the request 1',
      [*HELLO, CALL.replace("2", '"2"'), TOLD.replace("2", '"2"')]),
-    ([*HELLO, LIST[0], "<< 1.0 = {}", LIST[1]], "the id 1.0" + NOT_AN_ID),
     ([*HELLO, ">> 1.0 ping", "<< null ! -32600"], "the id 1.0" + NOT_AN_ID,
      [*HELLO, ">> 1 ping", "<< 1 = {}"]),
-    ([*HELLO, ">> [] tools/list"], "the id []" + NOT_AN_ID),
     ([*HELLO, *LIST, *LIST], "duplicate id: an earlier request has the id 1",
      [*HELLO, *LIST, CALL, TOLD]),
     ([*MODERN, NEW_CALL, NEW_CALL, NEW_TOLD], "duplicate id: an earlier request has the id 2"),
@@ -198,8 +195,6 @@ FAULTS: List[Tuple[Any, ...]] = [
     (["< 7"], "the message is not an object"),
     ([*HELLO, CALL, '< {"jsonrpc":"2.0","id":2,"error":[]}', TOLD],
      "an error needs an integer as its code and a string as its message", FINE),
-    ([*HELLO, CALL, '< {"jsonrpc":"2.0","id":2,"result":{},"error":null}', TOLD],
-     str(mcp_ref.fault_of_response({"jsonrpc": "2.0", "id": 2, "result": {}, "error": None}))),
     # Capabilities.
     ([*MODERN, NEW_CALL, '<< 2 ! -32021 {"requiredCapabilities":{"elicitation":{}}}'],
      undeclared("tools/call", "elicitation", ">"),
@@ -210,8 +205,6 @@ FAULTS: List[Tuple[Any, ...]] = [
     ([*HELLO, ">> 1 prompts/list", LIST[1]], undeclared("prompts/list", "prompts", "<")),
     ([*HELLO, "<< - notifications/message"],
      undeclared("notifications/message", "logging", "<")),
-    ([*HELLO, ">> - notifications/roots/list_changed"],
-     undeclared("notifications/roots/list_changed", "roots", ">")),
     # Eras.
     ([*HELLO, NEW_CALL, NEW_TOLD], "eras mixed: a modern request in a legacy session",
      [*MODERN, NEW_CALL, NEW_TOLD]),
@@ -249,10 +242,10 @@ class WiretapTest(unittest.TestCase):
         options = options or ("--log", self.path("log"))
         return [sys.executable, "-c", START, *options, "--", sys.executable, "-c", code]
 
-    def start(self, command: List[str], stderr: int = subprocess.PIPE, **how: Any) -> Any:
+    def start(self, command: List[str]) -> Any:
         """Start a process. It is killed at the deadline, so that no test waits for ever."""
         process = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=stderr, **how)
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         alarm = threading.Timer(DEADLINE, process.kill)
         alarm.start()
 
@@ -260,7 +253,7 @@ class WiretapTest(unittest.TestCase):
             alarm.cancel()
             process.kill()
             process.wait(DEADLINE)
-            for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
+            for pipe in (process.stdin, process.stdout, process.stderr):
                 pipe.close()
 
         self.addCleanup(stop)
@@ -288,8 +281,8 @@ class WiretapTest(unittest.TestCase):
             data += chunk
         return data
 
-    def entries(self, name: str = "log") -> List[Any]:
-        with open(self.path(name), encoding="ascii") as file:
+    def entries(self) -> List[Any]:
+        with open(self.path("log"), encoding="ascii") as file:
             return [json.loads(line) for line in file]
 
     def log(self, *sessions: List[str]) -> str:
@@ -472,9 +465,9 @@ class TestTheRecordIsComplete(WiretapTest):
         methods = [*wiretap.METHODS, *wiretap.INPUT_METHODS, "x", 7, "notifications/progress",
                    "notifications/cancelled", "notifications/initialized"]
         values = [None, True, 1, 1.0, "1", [], {}, [[]], {"name": {}}, {"requestId": []},
-                  {"resultType": "input_required", "inputRequests": {"a": 1}, "requestState": 2},
+                  {"resultType": "input_required", "inputRequests": {"a": 1}},
                   {"code": -32022, "message": "m", "data": []}, {"_meta": {"progressToken": []}},
-                  {"_meta": json.loads("{%s}" % META)["_meta"], "inputResponses": 1},
+                  json.loads("{%s}" % META),
                   {"protocolVersion": [], "capabilities": 1, "serverInfo": [1]},
                   {"progressToken": {}}, {"content": [1], "isError": True}]
         watch = wiretap.Watch()

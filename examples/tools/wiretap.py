@@ -620,14 +620,14 @@ class Watch:
             self._take_initialized(entry)
 
     def _take_initialized(self, entry: Entry) -> None:
+        if self.state != INITIALIZING:
+            entry["flags"].append(
+                f"out of order: notifications/initialized came {self.state}")
+            return
+        self.state = READY
         methods = [request.entry["method"] for request in self._open[">"].values()]
         if "initialize" in methods:
             entry["flags"].append("handshake cut short: initialize has no response yet")
-        elif self.state != INITIALIZING:
-            entry["flags"].append(
-                f"out of order: notifications/initialized came {self.state}")
-        if self.state == INITIALIZING:
-            self.state = READY
 
     def _take_cancelled(self, entry: Entry, params: Json) -> None:
         way = entry["way"]
@@ -840,7 +840,6 @@ class Outcome(NamedTuple):
 
     ms: float  # how long it took; infinite if it has no response
     words: str
-    is_lost: bool = False  # it needs a response, and has none
 
 
 def outcomes_of(entries: list[Entry]) -> dict[int, Outcome]:
@@ -850,7 +849,7 @@ def outcomes_of(entries: list[Entry]) -> dict[int, Outcome]:
         if entry["kind"] == "request" and entry["method"] == LISTEN:
             outcomes[entry["n"]] = Outcome(float("inf"), "open until the end")
         elif entry["kind"] == "request":
-            outcomes[entry["n"]] = Outcome(float("inf"), "no response", True)
+            outcomes[entry["n"]] = Outcome(float("inf"), "no response")
         elif "ms" in entry:
             words = [f"{entry['ms']:.1f} ms"]
             if entry["kind"] != "result":
@@ -1003,9 +1002,9 @@ def session_of(entries: list[Entry], prefix: str, is_open: bool) -> Iterator[str
 def row_of(entry: Entry, name: str, outcome: Optional[Outcome]) -> Iterator[str]:
     """Yield the parts of a row: what it is, how long it took, and the message."""
     took = outcome.words if outcome else ""
-    words = ["row", entry["kind"],
-             {">": "right", "<": "left", "": "none"}[entry["way"]]]
-    if entry["flags"] or outcome and outcome.is_lost:
+    side = {">": "right", "<": "left", "": "none"}[entry["way"]]
+    words = ["row", entry["kind"], side]
+    if entry["flags"]:
         words.append("faults")
     text = entry["text"]
     with suppress(ValueError, RecursionError):  # it is not JSON, and is shown unchanged
