@@ -287,10 +287,6 @@ class FaultyServer:
                "tools/call": self.call}.get(str(method))
         return act is None or act(message, params)
 
-    def answer(self, message: Any, result: Any) -> bool:
-        self.send(id=message["id"], result=result)
-        return False
-
     def refuse(self, message: Any, code: int) -> bool:
         self.send(id=message["id"], error={"code": code, "message": "No"})
         return False
@@ -305,7 +301,8 @@ class FaultyServer:
     def list_tools(self, message: Any, params: Any) -> bool:
         state = {"no-handshake": NEW, "early-requests": INITIALIZING, "pure-lax": NEW}
         if self.session.state == state.get(self.fault) and "_meta" not in params:
-            return self.answer(message, {"tools": []})
+            self.send(id=message["id"], result={"tools": []})
+            return False
         return True
 
     def call(self, message: Any, params: Any) -> bool:

@@ -174,6 +174,10 @@ class Connection:
     def give(self, line: bytes) -> None:
         if self.ids:
             line = self.ids.out(line)
+        self.send(line)
+
+    def send(self, line: bytes) -> None:
+        """Send a line whose ids are unique, and note its requests."""
         for whole in line.replace(PAUSE, b"").split(b"\n"):
             message = parsed(whole)
             self.checker.heard(message)
@@ -200,9 +204,7 @@ class Connection:
         if self.revision in MODERN_ERA:
             params = {"params": {"_meta": modern_meta(None, self.revision)}}
         message = {"jsonrpc": "2.0", "id": name, "method": self.barrier, **params}
-        self.checker.heard(message)
-        self.requests[name] = message
-        self.writer.submit(self.write, json.dumps(message).encode() + b"\n")
+        self.send(json.dumps(message).encode())
         return name
 
     # Reading

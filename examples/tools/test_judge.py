@@ -374,17 +374,14 @@ class TestCommandLine(ProcessCase):
             found = judge.options(shlex.split(command))
             self.assertEqual(["node", "my_server.js"], found.command)
 
-    def test_a_wrong_command_line_gets_the_usage(self) -> None:
-        for arguments in (["--revision", "1999-01-01", "--", "true"], [], ["--"],
-                          ["--call", "add", "{", "--", "true"]):
-            status, out = run(arguments)
+    def test_a_wrong_command_line_has_the_status_2_and_says_why(self) -> None:
+        for line, words in (("--revision 1999-01-01 -- true", "usage: judge.py"),
+                            ("", "usage: judge.py"), ("--", "usage: judge.py"),
+                            ("--call add { -- true", "usage: judge.py"),
+                            ("-- ./no-such-command", "cannot be started")):
+            status, out = run(line.split())
             self.assertEqual(2, status)
-            self.assertIn("usage: judge.py", out)
-
-    def test_a_command_that_does_not_exist_cannot_be_judged(self) -> None:
-        status, out = run(["--", "./no such command"])
-        self.assertEqual(2, status)
-        self.assertIn("cannot be started", out)
+            self.assertIn(words, out)
 
     def test_a_server_that_supports_too_little_is_not_called_correct(self) -> None:
         """The status is 2 if fewer than half of the MUST rules could be judged."""

@@ -37,12 +37,6 @@ for chunk in iter(lambda: os.read(0, 65536), b""):
 os.write(2, b"down\\n")
 sys.exit(7)
 """
-START = f"""
-import sys
-sys.path.insert(0, {HERE!r})
-import wiretap
-sys.exit(wiretap.main(sys.argv[1:]))
-"""
 
 # A recorded session is a list of lines, which come 10 ms after each other. "> line" is a line from
 # the client, and "< line" a line from the server. ">>" and "<<" begin a short form of a message:
@@ -235,12 +229,9 @@ class WiretapTest(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def command(self, *options: str, code: str = ECHO) -> List[str]:
-        """Return a command: the wiretap before a server, whose Python code is given.
-
-        The wiretap is imported as a module, so that it is compiled only once.
-        """
+        """Return a command: the wiretap before a server, whose Python code is given."""
         options = options or ("--log", self.path("log"))
-        return [sys.executable, "-c", START, *options, "--", sys.executable, "-c", code]
+        return [sys.executable, PROGRAM, *options, "--", sys.executable, "-c", code]
 
     def start(self, command: List[str]) -> Any:
         """Start a process. It is killed at the deadline, so that no test waits for ever."""

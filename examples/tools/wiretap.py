@@ -1027,8 +1027,7 @@ STYLE = """
 :root {
   color-scheme: light dark; --dim: light-dark(#666c78, #949ba9);
   --bad: light-dark(#c92f3b, #ff7b81); --warn: light-dark(#b45f06, #f0b45a);
-  --ask: light-dark(#2f6feb, #6ea8fe); --back: light-dark(#0f8a7e, #4fd1c0);
-  --note: light-dark(#9061d6, #b794f4) }
+  --ask: light-dark(#2f6feb, #6ea8fe); --back: light-dark(#0f8a7e, #4fd1c0) }
 body { font: 13px/1.5 system-ui, sans-serif; margin: 12px; overflow-wrap: anywhere }
 h1 { font-size: 17px; display: inline }
 summary { cursor: pointer }
@@ -1049,7 +1048,6 @@ label { margin-right: 12px }
 .row.left b { padding-left: 3em }
 .row.none b { color: var(--dim) }
 .row.request b { color: var(--ask) }
-.row:is(.notification, .input_required) b { color: var(--note) }
 .row.isError b { color: var(--warn) }
 .row:is(.error, .junk, .invalid) b, .row.faults i { color: var(--bad) }
 .row:target { display: block !important; outline: 2px solid var(--bad) }
