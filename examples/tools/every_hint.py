@@ -62,7 +62,6 @@ HINTS: Dict[str, Any] = {  # the name of a tool: the hint of its parameter
     "list_of_lists": List[List[str]],
     "list_of_books": List[Book],
     "tuple_of_any_length": Tuple[str, ...],
-    "dict_of_any": Dict[str, Any],
     "dict_of_integers": Dict[str, int],
     "dict_of_points": Dict[str, Point],
     "optional_without_default": Optional[int],

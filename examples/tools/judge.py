@@ -746,7 +746,7 @@ def judge_all(found: argparse.Namespace) -> int:
     rows = rows_of(judge)
     status = status_of(judge, rows, not found.only)
     if status == 2 and judge.spoken:
-        print("Fewer than half of the MUST rules could be judged.")
+        print("Too few rules could be judged.")
     elif status == 2:
         print("The server cannot be judged.")
     text = "\n".join(report(judge, rows, found.verbose))

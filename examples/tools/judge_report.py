@@ -156,7 +156,8 @@ def status_of(judge: Any, rows: list[Row], whole: bool) -> int:
     if not judge.spoken or any(row.outcome == "late" for row in rows):
         return 2
     judged = [row for row in must if row.outcome in ("ok", "FAIL")]
-    if whole and 2 * len(judged) < len(must):
+    too_few = whole and 2 * len(judged) < len(must)
+    if too_few or all(row.outcome == "not judged" for row in rows):
         return 2
     return 0
 
@@ -343,7 +344,7 @@ def compact(line: str) -> str:
     with contextlib.suppress(TypeError, KeyError, AttributeError):
         meta = message["params"]["_meta"]
         if meta.get(META + "protocolVersion") == MODERN and len(meta) == 3:
-            message["params"]["_meta"] = {"...": 0}
+            message["params"]["_meta"] = "..."
     return f"{line[:2]}{shown(message, 5000)}"
 
 

@@ -317,6 +317,9 @@ class TestReport(ProcessCase):
             mentioned = "The tool hold is not a special tool" in " ".join(out.split())
             self.assertIs(bool(options), mentioned, out)
 
+    def test_a_word_of_only_that_is_in_no_title_is_no_success(self) -> None:
+        self.assertEqual(2, run(["--only", "zzz", "--", *PYTHON, "-c", TOUCH])[0])
+
     def test_the_report_says_why_a_call_is_not_used(self) -> None:
         for name, arguments, words in (("none", {}, "no tool of this name"),
                                        ("fail", {"n": 0}, '"isError":true'),
