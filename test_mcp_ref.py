@@ -3524,7 +3524,8 @@ class TestRegistration(unittest.TestCase):
                 ("partial", TypeError, tool, functools.partial(plain)),
                 *((f"take spot {words}", TypeError, tool, hinted(lambda spot: 0, spot=hint))
                   for words, hint in (
-                      ("bytes", List[bytes]), ("set", set), ("int", Dict[int, str]))),
+                      ("bytes", List[bytes]), ("set", set), ("int", Dict[int, str]),
+                      ("Tuple", Tuple[int, str]))),
                 ("take Nobody", TypeError, tool, hinted(lambda spot: 0, spot="Nobody")),
                 ("take a", TypeError, tool, hinted(lambda a={1}: 0)),
                 ("echo", ValueError, tool(name="echo"), plain),
@@ -4035,10 +4036,11 @@ SCHEMAS: List[Tuple[Any, ...]] = [
 SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the keyword in the message)
     *[(ValueError, {word: it}, word) for word, arguments in {
         "type": [5, None, "int", "Integer", ["any"], [5]], "$ref": [1, "#/$defs/a"],
-        "required": ["a"], "items": [[True]], "properties": [[]],
+        "required": ["a"], "items": [[True]], "properties": [[], {"a": 5}],
         **{one: [1] for one in (
             "enum", "uniqueItems", "pattern", "not", "if", "then", "else")},
-        **{one: [[5]] for one in ("allOf", "anyOf", "oneOf")},
+        **{one: [5, [], [5]] for one in ("allOf", "anyOf", "oneOf")},
+        **{one: [5, {"a": 5}] for one in ("$defs", "definitions")}, "$schema": [1],
         "minimum": ["1"], "multipleOf": ["1"], "minLength": ["1", None],
     }.items() for it in arguments],
     *[(NotImplementedError, {word: it}, word) for word, arguments in {
@@ -4821,6 +4823,7 @@ class TestClientRequests(unittest.TestCase):
         self.call(schema, {"x": 1}), self.call(schema, None, isError=True)
         for wrong in {"x": "1"}, {}, None:
             self.assertRaises(ValueError, self.call, schema, wrong)
+        self.assertRaises(ValueError, self.call, {"enum": [1]}, 2)
 
     def test_a_client_ignores_and_logs_a_line_that_is_not_a_valid_message(self) -> None:
         """MUST: The line may be stray output, or an array in a revision without batches. The client
