@@ -4769,7 +4769,7 @@ class TestClientRequests(unittest.TestCase):
                     self.call(schema, value)
                 except ValueError:  # too much to check
                     self.assertNotIn("pattern", schema)
-                self.assertLess(time.process_time() - began, 4.0)
+                self.assertLess(time.process_time() - began, 8.0)
         if sys.implementation.name == "cpython":
             import tracemalloc
 
