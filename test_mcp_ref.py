@@ -4154,6 +4154,8 @@ class SchemaTool:
     async def method(self, a: int) -> Any:
         return [str(a), SchemaColor.RED]
 
+    wrapped = functools.wraps(method)(lambda self, *args, **more: self.method(*args, **more))
+
 
 class SchemaCompiled(typing.Coroutine):  # a compiler such as Cython has a type for coroutines
     def __init__(self, inner: Any) -> None:
@@ -4219,7 +4221,7 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
         ("pathlib.Path", os.path.join("a", "b"), pathlib.Path("a/b")))]]
 SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema, arguments, result)
     *[(why, fn, schema_object({"a": SCHEMA_INT}, "a"), {"a": 1.0}, ["1", "red"]) for why, fn in (
-        ("async method", SchemaTool().method),
+        ("async method", SchemaTool().method), ("wrapped method", SchemaTool().wrapped),
         ("compiled", hinted(lambda a: SchemaCompiled(SchemaTool().method(a)), a=int)),
         ("functools.wraps", functools.wraps(SchemaTool().method)(
             lambda *args, **more: SchemaTool().method(*args, **more))),
