@@ -333,11 +333,9 @@ def encode(message: Any) -> bytes:
 
 
 # Half of a surrogate pair in JSON text. The group has what is to be kept: an escaped
-# backslash, a whole pair, the id of the message, and the first member of its params if
-# that repeats what the other side has sent.
+# backslash, a whole pair, and the id of the message.
 HALF_OF_PAIR = re.compile(
-    r"(\\\\|\\ud[89ab]..\\ud[c-f]..|(?:^{\"jsonrpc\":\"2.0\",\"id\"|\"params\":{"
-    r"\"(?:cursor|requestState|progressToken|requestId)\"):\"(?:[^\"\\]|\\.)*\")"
+    r'(\\\\|\\ud[89ab]..\\ud[c-f]..|^{"jsonrpc":"2.0","id":"(?:[^"\\]|\\.)*")'
     r"|\\ud[89a-f]..")
 
 
@@ -443,9 +441,6 @@ class Revision(NamedTuple):
     wraps_data: bool = False  # data that is not an object becomes {"result": data}
     # The modes that exist: "form", "url"; and "list", if a field may hold a list.
     elicitation: tuple[str, ...] = ()
-    # Params of requests for input that any client accepts in this revision. In other
-    # revisions, the client has to declare a part of a capability (InputMethod.parts).
-    free_params: tuple[str, ...] = ("includeContext",)
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
     missing_methods: tuple[str, ...] = ("server/discover", "subscriptions/listen")
     missing_members: tuple[str, ...] = ()  # of definitions and progress
@@ -469,10 +464,10 @@ REVISIONS = {row.version: row for row in (
     Revision("2025-06-18", structured=(dict,), wraps_data=True, elicitation=("form",),
              missing_members=("icons",)),
     Revision("2025-11-25", null_id=False, tool_errors=True, structured=(dict,),
-             wraps_data=True, elicitation=("form", "url", "list"), free_params=()),
+             wraps_data=True, elicitation=("form", "url", "list")),
     Revision("2026-07-28", modern=True, null_id=False, tool_errors=True,
              unknown_resource=INVALID_PARAMS, structured=(object,),
-             elicitation=("form", "url", "list"), free_params=(),
+             elicitation=("form", "url", "list"),
              missing_methods=("initialize", "ping", "logging/setLevel",
                               "resources/subscribe", "resources/unsubscribe")))}
 
@@ -661,33 +656,6 @@ def wait_until(condition: Callable[[], bool], timeout: float = float("inf")) -> 
     return True
 
 
-class Deadline:
-    """The time at which a wait ends. Progress puts it off, if max_timeout is given."""
-
-    def __init__(self, timeout: float | None, max_timeout: float | None = None) -> None:
-        begin = time.monotonic()
-        self._timeout = float("inf") if timeout is None else timeout
-        self._latest = begin + (self._timeout if max_timeout is None else max_timeout)
-        self._end = min(begin + self._timeout, self._latest)
-
-    def put_off(self) -> None:
-        """Start the timeout anew, because there was progress."""
-        self._end = min(time.monotonic() + self._timeout, self._latest)
-
-    def acquire(self, lock: threading.Lock) -> bool:
-        """Acquire a lock, and tell whether that succeeded in time.
-
-        Ctrl-C does not end the wait for a lock on Windows before Python 3.14, nor
-        elsewhere if another thread gets the signal. So each wait is short.
-        """
-        while True:
-            left = self._end - time.monotonic()
-            if lock.acquire(timeout=min(max(left, 0), 0.1)):
-                return True
-            if left <= 0:
-                return False
-
-
 class LineWriter:
     """The lines that leave a connection, in order.
 
@@ -697,21 +665,22 @@ class LineWriter:
     called if writing has failed.
     """
 
-    def __init__(self, lock: threading.RLock, trace: Trace | None,
+    def __init__(self, lock: threading.RLock, limit: int, trace: Trace | None,
                  on_error: Callable[[Send, Exception], Any],
                  would_block: Callable[[Any], bool]) -> None:
+        self._limit = limit  # bytes that may wait
         self._would_block = would_block
         self._trace = trace
         self._on_error = on_error
         self._lock = lock  # that of the peer; it guards all that follows
-        self.waiting = 0  # bytes
+        self._waiting = 0  # bytes
         self._lines: collections.deque[tuple[Send, bytes | None]] = collections.deque()
         self._writer: int | None = None  # the thread that is writing
 
     def put(self, send: Send, line: bytes | None) -> None:
         """Add a line. The caller holds the lock, and calls flush() afterwards."""
         self._lines.append((send, line))
-        self.waiting += len(line or b"")
+        self._waiting += len(line or b"")
 
     def flush_soon(self) -> None:
         """Write the lines that wait on a new thread, as the other side may not read."""
@@ -739,7 +708,7 @@ class LineWriter:
                     if not may_block and self._would_block(line):
                         break
                     self._lines.popleft()
-                    self.waiting -= len(line or b"")
+                    self._waiting -= len(line or b"")
                 if self._trace is not None and line is not None:
                     self._trace(">", line)
                 try:
@@ -757,11 +726,14 @@ class LineWriter:
         with self._lock:
             return not self._lines and self._writer is None
 
-    def wait_for_room(self, limit: int) -> None:
-        """Wait while more than `limit` bytes wait. The writing thread must not, if an
+    def is_full(self) -> bool:
+        return self._waiting > self._limit
+
+    def wait_for_room(self) -> None:
+        """Wait while too many bytes wait. The writing thread must not do this if an
         answer to its line comes on the same thread, as in one process."""
-        if self._writer != threading.get_ident():
-            wait_until(lambda: self.waiting <= limit)
+        if self.is_full() and self._writer != threading.get_ident():
+            wait_until(lambda: not self.is_full())
 
 
 class Reply:
@@ -813,7 +785,6 @@ class IncomingRequest:
     cancelled = False  # True: the other side no longer wants a response
     handler: Job | None = None  # computes the result, in a job
     report: Job | None = None  # logs a failure, after the response is written
-    outgoing: tuple[PendingRequest, ...] = ()  # sent by this side to serve it
 
     def __init__(self, message: Json, reply: Reply) -> None:
         self.request_id: str | int = message["id"]
@@ -853,11 +824,11 @@ class Peer:
         self._methods = methods or {}
         self._ids = ids or itertools.count(1)
         self.lock = threading.RLock()  # guards all that follows
-        self.writer = LineWriter(self.lock, trace, self._on_write_error, would_block)
+        self.writer = LineWriter(
+            self.lock, bounds.line, trace, self._on_write_error, would_block)
         self._reply = Reply(send)
         self._incoming: dict[str | int, IncomingRequest] = {}  # without a response yet
         self._pending: dict[str | int, PendingRequest] = {}  # without a response yet
-        self._complaints = 0
         self._context = contextvars.copy_context()  # each job runs in a copy of it
 
     # How a request is served, from its line to its response.
@@ -873,7 +844,7 @@ class Peer:
         if request is not None:
             self._start(partial(self.run, request))
         self.writer.flush()
-        self.writer.wait_for_room(self.bounds.line)
+        self.writer.wait_for_room()
 
     def take(self, line: bytes, send: Send | None = None) -> IncomingRequest | None:
         """Act on one line, as far as the order of lines matters, and write nothing yet.
@@ -915,8 +886,7 @@ class Peer:
             try:
                 self.handle_notification(message["method"], message.get("params"))
             except BaseException as error:  # SystemExit as well
-                self.complain("the notification %.80r failed", message["method"],
-                              error=error)
+                warn("the notification %.80r failed", message["method"], error=error)
         with self.lock:
             reply.answer(self.writer, None)
         return None
@@ -942,8 +912,7 @@ class Peer:
 
     def run(self, request: IncomingRequest) -> None:
         """Compute the response of a request and write it. This is the job."""
-        if self.writer.waiting > self.bounds.line:
-            self.writer.wait_for_room(self.bounds.line)
+        self.writer.wait_for_room()
         handler = request.handler
         request.handler = None  # it refers to the request, and would keep it alive
         if handler is None:  # it was cancelled
@@ -989,15 +958,6 @@ class Peer:
         self.close(ConnectionClosed(f"cannot send: {error}"))
         for request in self.unanswered():
             self.cancel_incoming(request.request_id)
-
-    def complain(self, message: str, *args: object,
-                 error: BaseException | None = None) -> None:
-        """Log a fault of the other side, but only the first ones of a connection."""
-        with self.lock:
-            self._complaints += 1
-            is_new = self._complaints <= COMPLAINTS
-        if is_new:
-            warn(message, *args, error=error)
 
     # A subclass may replace the next four methods. Here they know plain JSON-RPC only.
 
@@ -1062,7 +1022,8 @@ class Peer:
             request.cancelled = True
             request.handler = request.params = None  # a job that waits keeps little
             request.reply.answer(self.writer, None)
-        for pending in request.outgoing:
+            useless = [one for one in self._pending.values() if one.about is request]
+        for pending in useless:
             self.give_up(pending, RequestCancelled(
                 "the request that needed it was cancelled"))
 
@@ -1086,10 +1047,13 @@ class Peer:
         """Do the same as notify(), but write nothing yet."""
         line = encode(build_message(method, params))
         with self.lock:
-            if self.writer.waiting <= self.bounds.line and (
-                    about is None or self.is_open(about)):
-                reply = self._reply if about is None else about.reply
-                self.writer.put(reply.send, line)
+            if not self.writer.is_full() and (about is None or self.is_open(about)):
+                self._put(line, about)
+
+    def _put(self, line: bytes, about: IncomingRequest | None) -> None:
+        """Queue a line of this side. The caller holds the lock."""
+        reply = self._reply if about is None else about.reply
+        self.writer.put(reply.send, line)
 
     def request(self, method: str, params: Params = None,
                 about: IncomingRequest | None = None) -> PendingRequest:
@@ -1098,41 +1062,27 @@ class Peer:
         Raises the exception that close() was called with if the connection is closed,
         RequestCancelled if `about` is over, and RuntimeError if too many requests are
         pending or too many bytes wait to be written."""
-        return self.request_batch([(method, params)], about)[0]
-
-    def request_batch(self, calls: Sequence[tuple[str, Params]],
-                      about: IncomingRequest | None = None) -> list[PendingRequest]:
-        """Send several requests, each (method, params), in one line. [jsonrpc 6]"""
-        requests = []
-        for method, params in calls:
-            with self.lock:
-                rid = next(self._ids)
-            requests.append(PendingRequest(self, rid, method, params))
-        messages = [build_message(one.method, one.params, id=one.id)
-                    for one in requests]
-        line = encode(messages if len(messages) > 1 else messages[0])
-        reply = self._reply if about is None else about.reply
+        with self.lock:
+            rid = next(self._ids)
+        pending = PendingRequest(self, rid, method, about)
+        line = encode(build_message(method, params, id=rid))
         with self.lock:
             if self.closed is not None:
                 # Each call raises the same exception, without earlier tracebacks.
                 raise self.closed.with_traceback(None)
             if about is not None and not self.is_open(about):
                 raise RequestCancelled("the request that needs it is over")
-            if len(self._pending) + len(requests) > self.bounds.pending or (
-                    self.writer.waiting > self.bounds.line):
+            if len(self._pending) >= self.bounds.pending or self.writer.is_full():
                 raise RuntimeError("too many requests or bytes wait for the other side "
                                    "(see Bounds)")
-            self._pending.update((one.id, one) for one in requests)
-            if about is not None:
-                about.outgoing += tuple(requests)
-            self.writer.put(reply.send, line)
+            self._pending[rid] = pending
+            self._put(line, about)
         try:
             self.writer.flush()
         except BaseException:  # Ctrl-C
-            for one in requests:
-                one.cancel("interrupted")
+            pending.cancel("interrupted")
             raise
-        return requests
+        return pending
 
     def give_up(self, pending: PendingRequest, why: Exception) -> None:
         """Stop waiting for a response, and tell the other side. This has no effect if
@@ -1158,44 +1108,47 @@ class Peer:
         self.writer.flush()
 
 
-COMPLAINTS = 10  # faults of the other side that a connection logs
-
-
 class PendingRequest:
     """A request of this side. Wait for its response with result(), or cancel() it.
 
     finish() is called once, by the thread that removes the request from its peer.
     """
 
-    def __init__(self, peer: Peer, rid: str | int, method: str, params: Params) -> None:
+    def __init__(self, peer: Peer, rid: str | int, method: str,
+                 about: IncomingRequest | None = None) -> None:
         self.peer = peer
         self.id = rid
         self.method = method
-        self.params = params
+        self.about = about  # the incoming request that needs it
         self._result: Any = None
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self._is_finished = False
         # It is free when the request is finished. An Event has a lock inside, which
         # Ctrl-C could leave locked.
         self._gate = threading.Lock()
         self._gate.acquire()
 
-    def finish(self, result: Any, error: Exception | None) -> None:
+    def finish(self, result: Any, error: BaseException | None) -> None:
         """Note the outcome, and wake the threads that wait for it."""
         self._result = result
         self._error = error
         self._is_finished = True
         self._gate.release()
 
-    def wait(self, timeout: float | Deadline | None = None) -> bool:
-        """Wait up to timeout seconds, and tell whether the request is finished."""
-        if not isinstance(timeout, Deadline):
-            timeout = Deadline(timeout)
-        if not self._is_finished and timeout.acquire(self._gate):
-            self._gate.release()  # for other threads that wait
+    def wait(self, timeout: float = float("inf")) -> bool:
+        """Wait up to timeout seconds, and tell whether the request is finished.
+
+        Ctrl-C does not end the wait for a lock on Windows before Python 3.14, nor
+        elsewhere if another thread gets the signal. So each wait is short."""
+        end = time.monotonic() + timeout
+        left = timeout
+        while not self._is_finished and left > 0:
+            if self._gate.acquire(timeout=min(left, 0.1)):
+                self._gate.release()  # for other threads that wait
+            left = end - time.monotonic()
         return self._is_finished
 
-    def result(self, timeout: float | Deadline | None = None) -> Any:
+    def result(self, timeout: float = float("inf")) -> Any:
         """Return the result. After timeout seconds without one, cancel the request.
 
         Raises RpcError as the other side sent it, ValueError if the response is
@@ -1220,16 +1173,10 @@ class PendingRequest:
 
 
 def call_with(function: Code, params: Params) -> Any:
-    """Call a function with params. RpcError: they do not fit."""
-    try:
-        if isinstance(params, dict):
-            return function(**params)
-        return function(*(params or []))
-    except TypeError as error:
-        trace: Any = error.__traceback__
-        if trace.tb_next is not None:  # it comes from inside the function
-            raise
-        raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from None
+    """Call a function with params by name or by position."""
+    if isinstance(params, dict):
+        return function(**params)
+    return function(*(params or []))
 
 
 class McpPeer(Peer):
@@ -1486,9 +1433,8 @@ class Function:
             if hints.get(name) is Any:
                 raise TypeError(f"{where}: the parameter {name} has no hint; write "
                                 f"{name}: Context, and it gets the request")
-        required = [name for name in hints if name not in signature.defaults]
         schema, self._cast = describe_object(
-            hints, signature.defaults, where, required, signature.scope)
+            hints, signature.defaults, where, signature.scope)
         for name in docs.keys() & hints.keys():
             schema["properties"][name].setdefault("description", docs[name])
         examine(input_schema or schema, f"{where}, input schema")
@@ -1519,10 +1465,9 @@ class Function:
             raise InvalidArguments(INVALID_PARAMS, fault)
         try:
             members = self._cast(arguments)
-        except ValueError as error:
+        except (ValueError, ArithmeticError) as error:  # Decimal raises the latter
             raise InvalidArguments(INVALID_PARAMS, f"{name}: {error}") from None
-        for context_name in self._context_names:
-            members[context_name] = context
+        members.update(dict.fromkeys(self._context_names, context))
         try:
             return to_plain(self._function(**members))
         except BaseException as error:
@@ -1563,9 +1508,10 @@ def repaired(value: Any, schema: Any, root: Json) -> Any:
     for name, item in value.items():
         wanted = schema.get("properties", {}).get(
             name, schema.get("additionalProperties", True))
-        is_needed = item not in (None, "null") or name in schema.get("required", ())
-        if is_needed or fault_in(item, wanted, root=root) is None:
-            copy[name] = repaired(item, wanted, root)
+        item = repaired(item, wanted, root)
+        if item is not None or name in schema.get("required", ()) or (
+                fault_in(item, wanted, root=root) is None):
+            copy[name] = item
     return copy
 
 
@@ -1619,22 +1565,21 @@ def is_content(value: Any) -> bool:
 
 
 def to_content(value: Any, row: Revision) -> list[Json]:
-    """Turn what a function returned into content blocks.
-
-    A block that the revision does not have becomes text. If a list holds blocks and
-    other values, the other values become text as well.
-    """
+    """Turn what a function returned into content blocks. In a list with blocks, all
+    other values become text."""
     if value is None:
         return []
-    blocks: list[Json] = []
     items: Any = value if isinstance(value, list) and is_content(value) else [value]
-    for item in items:
-        if not is_block(item):
-            item = text(item)
-        elif item["type"] not in row.blocks:
-            item = text(item.get("uri") or f"[{item['type']}: {item.get('mimeType')}]")
-        blocks.append(item)
-    return blocks
+    return [block_of(item, row) for item in items]
+
+
+def block_of(value: Any, row: Revision) -> Json:
+    """Return a block that the revision has. Any other value becomes text."""
+    if not is_block(value):
+        return text(value)
+    if value["type"] not in row.blocks:
+        return text(value.get("uri") or f"[{value['type']}: {value.get('mimeType')}]")
+    return dict(value)
 
 
 def result_of_tool(output_schema: Schema | None, value: Any, row: Revision) -> Json:
@@ -1642,29 +1587,25 @@ def result_of_tool(output_schema: Schema | None, value: Any, row: Revision) -> J
     schema."""
     if type(value) is str and output_schema is None:  # the most frequent result
         return {"content": [{"type": "text", "text": value}]}
-    result: Json = {}
     if isinstance(value, Result):
         result = dict(value)
-        content = []
-        for item in result.pop("content", ()):
-            content += to_content(item, row)
-        has_data = "structuredContent" in result
-        value = result.pop("structuredContent", None)
+        result["content"] = [block_of(item, row) for item in value.get("content", ())]
     else:
-        content = to_content(value, row)
-        has_data = output_schema is not None or not is_content(value)
-    result["content"] = content
-    wraps = type(value) is not dict
+        result = {"content": to_content(value, row)}
+        if output_schema is not None or not is_content(value):
+            result["structuredContent"] = value
+    data = result.get("structuredContent")
+    wraps = type(data) is not dict
     if output_schema is not None and not result.get("isError"):
-        fault = output_schema.fault_in(value, "structuredContent")
+        fault = output_schema.fault_in(data, "structuredContent")
         if fault is not None:
             raise ValueError(fault)
         wraps = output_schema.wraps
-    if has_data:
+    if "structuredContent" in result:
         if wraps and row.wraps_data:
-            value = {"result": value}
-        if isinstance(value, row.structured):  # a type that the revision has
-            result["structuredContent"] = value
+            result["structuredContent"] = {"result": data}
+        elif not isinstance(data, row.structured):  # a type that the revision has
+            del result["structuredContent"]
     return result
 
 
@@ -1738,7 +1679,7 @@ class Context:
     without the members that are null.
     """
 
-    responses: Json | None = None  # by key, of a modern request that may ask
+    responses: Any = None  # a dict by key, for a modern request that may ask
     _last_progress = float("-inf")  # any number exceeds it
     _last_report = 0.0  # its time
     _reports = 0  # how many were sent
@@ -1821,38 +1762,35 @@ class Context:
                 raise ValueError(f"the key {key!r} was used before in this call; each "
                                  "question needs another one")
             self._check_input(method, params)
-        self._keys += tuple(requests)
-        if self.row.modern:
-            return self._responses_to(requests, timeout)
-        results = {}
-        for key, (method, params) in requests.items():
-            pending = self.session.request(method, params, self.request)
-            try:
-                result = pending.result(timeout)
-            except RpcError as error:  # it is not an error of this server
-                raise RuntimeError(f"{method}: the client responds: {error}") from None
-            fault = input_fault(method, params, result)
-            if fault is not None:
-                raise ValueError(f"{method}: {fault}")
-            results[key] = result
-        return results
-
-    def _responses_to(self, requests: dict[str, tuple[str, Json]],
-                      timeout: float) -> dict[str, Json]:
-        """Return the responses of a modern client, or ask for those that are missing or
-        do not fit."""
-        if self.responses is None:
+        if self.row.modern and self.responses is None:
             raise RuntimeError(f"{self.method} cannot ask a modern client")
-        known = self.responses
+        self._keys += tuple(requests)
+        results = {}
         missing = {}
         for key, (method, params) in requests.items():
-            fault = input_fault(method, params, known.get(key))
-            if fault is not None:
-                known.pop(key, None)
+            if self.row.modern:
+                result = self.responses.get(key)
+            else:
+                result = self._response_to(method, params, timeout)
+            fault = input_fault(method, params, result)
+            if fault is None:
+                results[key] = result
+            elif self.row.modern:
+                self.responses.pop(key, None)
                 missing[key] = {"method": method, "params": params}
+            else:
+                raise ValueError(f"{method}: {fault}")
         if missing:
             raise InputRequired(missing, timeout)
-        return {key: known[key] for key in requests}
+        return results
+
+    def _response_to(self, method: str, params: Json, timeout: float) -> Any:
+        """Send a request to a legacy client, and return its result."""
+        pending = self.session.request(method, params, self.request)
+        try:
+            return pending.result(timeout)
+        except RpcError as error:  # it is not an error of this server
+            raise RuntimeError(f"{method}: the client responds: {error}") from None
 
     def progress(self, progress: float, total: float | None = None,
                  message: str | None = None) -> None:
@@ -1936,8 +1874,7 @@ class Context:
         offer = self._client_meta().get(META_CAPABILITIES, {}).get(needs.capability)
         # The parts of the capability that are needed. includeContext may be "none".
         needed = [part for member, part in needs.parts.items()
-                  if params.get(member, "none") != "none"
-                  and member not in self.row.free_params]
+                  if params.get(member, "none") != "none"]
         if method == "elicitation/create":
             needed = [params.get("mode", "form")]
             if isinstance(offer, dict) and "url" not in offer:
@@ -1954,9 +1891,9 @@ class Context:
 
 def check_input(method: str, params: Any, row: Revision,
                 is_trusted: bool = True) -> None:
-    """Raise ValueError or NotImplementedError if the params of a request for input do
-    not have the form that the method and the revision demand. A client accepts a field
-    that is a list in any revision."""
+    """Raise ValueError if the params of a request for input do not have the form that
+    the method and the revision demand. A client accepts a field that is a list in any
+    revision."""
     check_shape(params, INPUT_METHODS[method].params, f"{method}: params")
     if method == "elicitation/create":
         form = params.get("requestedSchema", shape())
@@ -2259,22 +2196,21 @@ def _completion_complete(context: Context) -> Json:
     """Suggest values; at most 100 are sent, as specified. total counts all of them."""
     tables = context.server.tables
     ref = context.params["ref"]
-    argument = context.params["argument"]
+    name = context.params["argument"]["name"]
+    others = context.params.get("context", {}).get("arguments", {})
     if ref["type"] == "ref/prompt":
         target = ref["name"]
-        known = tables["prompts"]
+        known = tables["prompts"].get(target)
     else:
         target = normal_uri(ref["uri"])
-        known = {**tables["resources"], **tables["resourceTemplates"]}
-    if target not in known or (
-            argument["name"] not in known[target].function.parameters()):
-        raise RpcError(INVALID_PARAMS, f"Nothing to complete for {target[:80]!r}, "
-                       f"{argument['name'][:80]!r}")
-    suggest = context.server.completions.get((normal_uri(target), argument["name"]))
+        known = {**tables["resources"], **tables["resourceTemplates"]}.get(target)
+    if known is None or name not in known.function.parameters():
+        raise RpcError(INVALID_PARAMS,
+                       f"Nothing to complete for {target[:80]!r}, {name[:80]!r}")
+    suggest = context.server.completions.get((normal_uri(target), name))
     values: Any = []
     if suggest is not None:
-        others = context.params.get("context", {}).get("arguments", {})
-        values = to_plain(suggest(argument["value"], others))
+        values = to_plain(suggest(context.params["argument"]["value"], others))
         check_shape(values, _STRINGS, f"the completion of {target}")
     return {"completion": {"values": values[:100], "total": len(values),
                            "hasMore": len(values) > 100}}
@@ -2634,17 +2570,12 @@ class Pool:
 
     def start(self, job: Job) -> None:
         """Run a job on another thread, as soon as fewer than `limit` are running."""
-        must_run = False
         with self._lock:
             self._queue.append(job)
-            if self.running < self._limit:
-                try:
-                    spawn(self._run_queue)  # it waits for the lock
-                except RuntimeError:  # no thread can be started
-                    must_run = True
-                self.running += 1
-        if must_run:
-            self._run_queue()
+            has_room = self.running < self._limit
+            self.running += has_room
+        if has_room:
+            spawn_or_run(self._run_queue)
 
     def _run_queue(self) -> None:
         """Run jobs of the queue until it is empty. `running` counts this thread."""
@@ -2703,8 +2634,7 @@ class ReadingPool(Pool):
     def _next_job(self, peer: Peer, lines: Iterator[bytes]) -> Job | None:
         """Read a line, and return what has to run for it; None at the end of the input.
         The caller has the turn. The job may block, because it writes lines."""
-        if peer.writer.waiting > peer.bounds.line:
-            peer.writer.wait_for_room(peer.bounds.line)
+        peer.writer.wait_for_room()
         line = next(lines, None)
         if line is None:
             return None
@@ -2937,8 +2867,8 @@ class StandardStreams:
 # A Check compares a value with a schema. examine() looks at a schema once, when a tool
 # is registered or arrives in a list.
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Many servers name draft 7. It agrees with 2020-12 in the keywords that they use.
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DRAFT_7 = "http://json-schema.org/draft-07/schema"
 TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
          float: "number", type(None): "null"}  # looked up by type(), as True is an int
@@ -2949,44 +2879,41 @@ MOST_FAULTS = 10  # that a message names
 class Schema:
     """A schema that was examined. It checks values.
 
-    Types alone decide about most values, and looking at them is much quicker than a
+    Types alone decide about most objects, and looking at them is much quicker than a
     whole check. Each tool call is checked twice: its params, and its arguments."""
 
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: Json) -> None:
         self.schema = schema
         self.wraps = schema.get("type") != "object"  # see result_of_tool()
-        self._types = plain_types(schema)
+        self._is_plain = not self.wraps and schema.keys() <= {
+            "type", "properties", "required", "additionalProperties"}
         self._required = set(schema.get("required", ()))
-        self._members: dict[str, Iterable[type]] | None = None
+        self._types = plain_types(schema)
         self._others = plain_types(schema.get("additionalProperties", True))
-        if not self.wraps and not schema.keys() - {
-                "type", "properties", "required", "additionalProperties"}:
-            self._members = {name: plain_types(one)
-                             for name, one in schema.get("properties", {}).items()}
+        self._members = {name: plain_types(one)
+                         for name, one in schema.get("properties", {}).items()}
 
     def fault_in(self, value: Any, name: str) -> str | None:
         """Return what is wrong with a value, or None. `name` stands for it there."""
-        if type(value) is dict and self._members is not None:
-            fits = self._required <= value.keys()
+        if type(value) in self._types:
+            return None
+        if self._is_plain and type(value) is dict and self._required <= value.keys():
             for member, item in value.items():
                 if type(item) not in self._members.get(member, self._others):
-                    fits = False
-        else:
-            fits = type(value) in self._types
-        return None if fits else fault_in(value, self.schema, name)
+                    break
+            else:
+                return None
+        return fault_in(value, self.schema, name)
 
 
 def plain_types(schema: Any) -> Iterable[type]:
     """Return the Python types whose values surely fit a schema. It has none if it asks
     for more than a type."""
-    if type(schema) is bool or schema.keys() - {"type", "title", "description",
-                                                "default"}:
-        return TYPES if schema is True else ()
+    if type(schema) is bool:
+        return TYPES if schema else ()
+    if schema.keys() - {"type", "title", "description", "default"}:
+        return ()
     return [kind for kind, name in TYPES.items() if schema.get("type", name) == name]
-
-
-class TooMuchWork(ValueError):
-    """A check has reached its limit of steps."""
 
 
 class Check:
@@ -3008,38 +2935,16 @@ class Check:
     def faults(self, value: Any, schema: Any, path: str) -> Iterator[str]:
         """Check the part of a value at a path against a part of the schema."""
         self._count(1)
-        kind = TYPES.get(type(value))
-        if kind is None:
-            yield f"{path}: a {type(value).__name__} is not JSON"
-        elif schema is False:
-            yield f"{path}: not allowed"
+        if schema is False or type(value) not in TYPES:
+            yield f"{path}: {type(value).__name__} is not allowed here"
         elif schema is not True:
-            yield from self._words(value, kind, schema, path)
-
-    def _words(self, value: Any, kind: str, schema: Json, path: str) -> Iterator[str]:
-        """Apply the keywords of a schema."""
-        if "$ref" in schema and not self._is_trusted:
-            schema = {"$ref": schema["$ref"]}
-        for word, argument in schema.items():
-            if word == "type":
-                if kind != argument and not is_of_type(value, listed(argument)):
-                    names = " or ".join(listed(argument))
-                    yield f"{path}: expected {names}, got {kind}"
-            elif word in TESTS:
-                if not self._test(word, argument, value, kind):
-                    yield (f"{path}: {word} is {shortened(argument)}, got "
-                           f"{shortened(value)}")
-            elif word in COMBINATIONS:
-                yield from self._combine(word, argument, value, path)
-            elif word == "if":
-                branch = "then" if self.fits(value, argument) else "else"
-                yield from self.faults(value, schema.get(branch, True), path)
-        if kind == "object":
-            yield from self._object(value, schema, path)
-        elif kind == "array":
-            for index, item in enumerate(value):
-                yield from self.faults(
-                    item, schema.get("items", True), f"{path}[{index}]")
+            if "$ref" in schema and not self._is_trusted:
+                schema = {"$ref": schema["$ref"]}
+            for word, argument in schema.items():
+                for reason in self._reasons(word, argument, value):
+                    yield f"{path}: {reason}"
+            for part, subschema, place in self._parts(value, schema):
+                yield from self.faults(part, subschema, path + place)
 
     def fits(self, value: Any, schema: Any) -> bool:
         """Tell whether a value fits a part of the schema."""
@@ -3048,67 +2953,67 @@ class Check:
     def _count(self, steps: int) -> None:
         self._steps += steps
         if self._steps > STEP_LIMIT:
-            raise TooMuchWork(f"a check takes more than {STEP_LIMIT} steps")
+            raise RecursionError(f"a check takes more than {STEP_LIMIT} steps")
 
-    def _test(self, word: str, argument: Any, value: Any, kind: str) -> bool:
-        """Apply a keyword that compares the whole value with its argument."""
-        kinds, test = TESTS[word]
-        if kind not in kinds or (word == "pattern" and not self._is_trusted):
-            return True
-        if word in ("enum", "const", "uniqueItems"):  # they look at all of both
-            self._count(len(str([value, argument])) // 8)
-        return test(value, argument)
-
-    def _object(self, value: Json, schema: Json, path: str) -> Iterator[str]:
-        required = schema.get("required", ())
-        named = schema.get("properties", {})
-        others = schema.get("additionalProperties", True)
-        self._count((len(required) + len(named)) // 8)
-        for name in required:
-            if name not in value:
-                yield f"{path}: missing {name}"
-        for name, item in value.items():
-            if name in named:
-                yield from self.faults(item, named[name], f"{path}.{name}")
-            elif others is False:
-                yield f"{path}.{name}: unknown; known: {', '.join(named) or 'none'}"
-            else:
-                yield from self.faults(item, others, f"{path}.{name}")
-
-    def _combine(self, word: str, argument: Any, value: Any, path: str,
-                 ) -> Iterator[str]:
-        """Apply a keyword that combines the whole value with other schemas."""
-        if word == "$ref":
-            yield from self.faults(value, resolve(self._root, argument), path)
-        elif word == "allOf":
-            for subschema in argument:
-                yield from self.faults(value, subschema, path)
+    def _reasons(self, word: str, argument: Any, value: Any) -> Iterator[str]:
+        """Apply one keyword to a value as a whole. Yield why the value does not fit."""
+        kinds = kinds_of(value)
+        if word == "type":
+            if set(kinds).isdisjoint(listed(argument)):
+                yield f"expected {' or '.join(listed(argument))}, got {kinds[0]}"
+        elif word == "required" and kinds == ["object"]:
+            self._count(len(argument) // 8)
+            yield from (f"missing {name}" for name in argument if name not in value)
         elif word == "not":
             if self.fits(value, argument):
-                yield f"{path}: not allowed"
-        else:  # anyOf or oneOf
-            count = 0
-            for subschema in argument:
-                count += self.fits(value, subschema)
+                yield "not allowed"
+        elif word in ("anyOf", "oneOf"):
+            count = sum(self.fits(value, one) for one in argument)
             if count == 0 or (count > 1 and word == "oneOf"):
-                yield (f"{path}: {shortened(value)} fits {count} alternatives of {word}"
-                       f" {shortened(argument)}")
+                yield (f"{shortened(value)} fits {count} alternatives of {word} "
+                       f"{shortened(argument)}")
+        elif word in TESTS and (word != "pattern" or self._is_trusted):
+            kind, test = TESTS[word]
+            if kind in ("any", *kinds):
+                if word in ("enum", "const", "uniqueItems"):  # they look at all of both
+                    self._count(len(str([value, argument])) // 8)
+                if not test(value, argument):
+                    yield f"{word} is {shortened(argument)}, got {shortened(value)}"
+
+    def _parts(self, value: Any, schema: Json) -> Iterator[tuple[Any, Any, str]]:
+        """Yield the parts of a value that subschemas apply to, with these subschemas
+        and with the paths to these parts. A part may be the whole value."""
+        if "$ref" in schema:
+            yield value, resolve(self._root, schema["$ref"]), ""
+        for subschema in schema.get("allOf", ()):
+            yield value, subschema, ""
+        if "if" in schema:
+            branch = "then" if self.fits(value, schema["if"]) else "else"
+            yield value, schema.get(branch, True), ""
+        if type(value) is dict:
+            properties = schema.get("properties", {})
+            others = schema.get("additionalProperties", True)
+            for name, item in value.items():
+                yield item, properties.get(name, others), f".{name:.80}"
+        if type(value) is list:
+            for index, item in enumerate(value):
+                yield item, schema.get("items", True), f"[{index}]"
 
 
 def fault_in(value: Any, schema: Any, name: str = "", root: Any = None,
              is_trusted: bool = True) -> str | None:
     """Return what is wrong with a value, up to MOST_FAULTS faults, or None. `name`
     stands for the value there. root is the schema around the given one, if it is part
-    of another. A schema that is not trusted may have defects that lead to any
-    Exception."""
+    of another. If a schema of the other side cannot be applied, that is logged."""
     check = Check(schema if root is None else root, is_trusted)
     try:
         faults = check.faults(value, schema, name)
         return "; ".join(itertools.islice(faults, MOST_FAULTS)) or None
-    except (RecursionError, TooMuchWork):
-        if not is_trusted:
-            raise
-        return f"{name}: nested too deeply, or too much to check"
+    except Exception as error:  # too much work, or any defect of the schema
+        if is_trusted:
+            return f"{name}: cannot be checked: {error}"
+        warn("%s is not checked: %s", name, error)
+        return None
 
 
 def check_shape(value: Any, schema: Json, name: str, is_trusted: bool = True) -> None:
@@ -3121,59 +3026,48 @@ def check_shape(value: Any, schema: Json, name: str, is_trusted: bool = True) ->
 def validate(instance: Any, schema: Any, name: str = "value") -> None:
     """Check a JSON value against a JSON Schema of dialect 2020-12. Returns None if it
     fits. Raises ValueError, such as "arguments.a: expected integer, got string"; name
-    is the first word. For a faulty schema, this raises what examine() raises."""
+    is the first word. It also raises ValueError for a schema that examine() refuses."""
     examine(schema, "schema")
     check_shape(instance, schema, name)
 
 
-def examine(schema: Any, place: str, root: Any = None, is_trusted: bool = True) -> None:
-    """Raise ValueError for a malformed schema, and NotImplementedError for one that
-    uses something that is not supported. Both name the place. The patterns of the other
-    side are not compiled, because they are not applied either."""
-    if type(schema) is bool:
-        return
-    if type(schema) is not dict:
-        raise ValueError(f"{place}: not an object or a boolean: {schema!r:.60}")
-    root = schema if root is None else root
-    for word, argument in schema.items():
-        where = f"{place}.{word}"
-        check_shape(argument, ARGUMENTS.get(word, True), where)
-        if word in UNSUPPORTED or (word == "$id" and schema is not root):
-            raise NotImplementedError(f"{where} is not supported")
-        if word == "$ref":
-            resolve(root, argument)
-        elif word == "$schema" and argument.rstrip("#") != DIALECT and (
-                is_trusted or argument.rstrip("#") != DRAFT_7):
-            raise NotImplementedError(f"{where}: the dialect {argument!r:.80}")
-        elif word == "pattern" and is_trusted:
-            compiled(argument)
-        for one in subschemas(word, argument):
-            examine(one, where, root, is_trusted)
-
-
-def subschemas(word: str, argument: Any) -> Iterable[Any]:
-    """Return the schemas in the argument of a keyword."""
-    if word in WITH_SCHEMA:
-        return [argument]
-    if word in WITH_SCHEMAS:
-        schemas: list[Any] = argument
-        return schemas
-    if word in WITH_NAMED_SCHEMAS:
-        return list(argument.values())
-    return []
+def examine(schema: Any, place: str, is_trusted: bool = True) -> None:
+    """Raise ValueError, which names the place, for a schema that is malformed or uses
+    something that is not supported. The patterns of the other side are not compiled,
+    because they are not applied either."""
+    dialects = [DIALECT, DIALECT + "#"]
+    if not is_trusted:
+        dialects += [DRAFT_7, DRAFT_7 + "#"]
+    one = {"$ref": "#"}  # a schema
+    several = {"type": "array", "minItems": 1, "items": one}
+    named = {"type": "object", "additionalProperties": one}
+    check_shape(schema, {"type": ["object", "boolean"], "properties": {
+        **dict.fromkeys(TESTS, {"type": "number"}),
+        **dict.fromkeys(UNSUPPORTED, False),
+        **dict.fromkeys(("items", "additionalProperties", "not", "if", "then", "else"),
+                        one),
+        **dict.fromkeys(("allOf", "anyOf", "oneOf"), several),
+        **dict.fromkeys(("properties", "$defs", "definitions"), named),
+        "type": {"anyOf": [{"enum": ANY_TYPE},
+                           {"type": "array", "items": {"enum": ANY_TYPE}}]},
+        "enum": {"type": "array"}, "const": True, "uniqueItems": {"type": "boolean"},
+        "required": _STRINGS, "$ref": {"type": "string", "mcp_ref points into": schema},
+        "pattern": {"type": "string", "mcp_ref compiles": is_trusted},
+        "$schema": {"enum": dialects}}}, place)
 
 
 def resolve(root: Any, ref: str) -> Any:
     """Return the subschema that a $ref such as "#/$defs/a" points to. [RFC 6901]"""
-    if ref != "#" and not ref.startswith("#/"):
-        raise NotImplementedError(f"$ref: {ref:.80} does not point into this schema")
     target = root
+    first, *steps = unescape(ref).split("/")
     try:
-        for step in unescape(ref).split("/")[1:]:
+        if first != "#":
+            raise LookupError("only references into the same schema are supported")
+        for step in steps:
             step = step.replace("~1", "/").replace("~0", "~")
             target = target[int(step) if isinstance(target, list) else step]
-    except (LookupError, TypeError, ValueError):
-        raise ValueError(f"$ref: {ref:.80} does not exist") from None
+    except (LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"$ref: {ref:.80} does not exist: {error}") from None
     return target
 
 
@@ -3195,14 +3089,11 @@ _REPR.maxlist = 12
 shortened = _REPR.repr  # of a value that may be large
 
 
-def is_of_type(value: Any, names: list[str]) -> bool:
-    kind = TYPES[type(value)]
-    if kind in names:
-        return True
-    if kind == "integer":
-        return "number" in names
-    # 1.0 is an integer in JSON Schema.
-    return kind == "number" and "integer" in names and value.is_integer()
+def kinds_of(value: Any) -> list[str]:
+    """Return the names of the types that a value has. 1.0 is an integer, too."""
+    if type(value) is int or (type(value) is float and value.is_integer()):
+        return ["integer", "number"]
+    return [TYPES[type(value)]]
 
 
 def comparable(value: Any) -> Any:
@@ -3226,10 +3117,9 @@ def is_multiple(value: Any, divisor: Any) -> bool:
     from fractions import Fraction  # 5 ms, and few schemas need it
 
     try:
-        quotient = Fraction(repr(value)) / Fraction(repr(divisor))
+        return Fraction(repr(value)) % Fraction(repr(divisor)) == 0
     except (ValueError, ZeroDivisionError):  # Python reads 1e999 as infinity
         return False
-    return quotient.denominator == 1
 
 
 def has_at_least(value: Any, limit: float) -> bool:
@@ -3248,55 +3138,40 @@ def compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern, re.ASCII)
     except (re.error, OverflowError) as error:
-        raise NotImplementedError(f"pattern: {pattern!r:.60}: {error}") from None
+        raise ValueError(f"pattern: {pattern!r:.60}: {error}") from None
 
 
-# The tests of keywords that compare a value with their argument, and the types of
-# values that they restrict.
-NUMBERS = ("integer", "number")
-ANY_TYPE = tuple(TYPES.values())
-TESTS: dict[str, tuple[Sequence[str], Callable[[Any, Any], bool]]] = {
-    "enum": (ANY_TYPE, lambda value, choices:
+# The tests of keywords that compare a value with their argument, and the type of the
+# values that they restrict. examine() uses the last two; they raise ValueError.
+ANY_TYPE = [*TYPES.values()]
+TESTS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "enum": ("any", lambda value, choices:
              comparable(value) in map(comparable, choices)),
-    "const": (ANY_TYPE, lambda value, constant:
-              bool(comparable(value) == comparable(constant))),
-    "minimum": (NUMBERS, operator.ge),
-    "maximum": (NUMBERS, operator.le),
-    "exclusiveMinimum": (NUMBERS, operator.gt),
-    "exclusiveMaximum": (NUMBERS, operator.lt),
-    "multipleOf": (NUMBERS, is_multiple),
-    "minLength": (["string"], has_at_least),
-    "maxLength": (["string"], has_at_most),
-    "pattern": (["string"], lambda value, pattern:
-                compiled(pattern).search(value) is not None),
-    "minItems": (["array"], has_at_least),
-    "maxItems": (["array"], has_at_most),
-    "uniqueItems": (["array"], lambda items, wanted: not wanted or (
+    "const": ("any", lambda value, constant: comparable(value) == comparable(constant)),
+    "minimum": ("number", operator.ge),
+    "maximum": ("number", operator.le),
+    "exclusiveMinimum": ("number", operator.gt),
+    "exclusiveMaximum": ("number", operator.lt),
+    "multipleOf": ("number", is_multiple),
+    "minLength": ("string", has_at_least),
+    "maxLength": ("string", has_at_most),
+    "pattern": ("string", lambda value, pattern: compiled(pattern).search(value)),
+    "minItems": ("array", has_at_least),
+    "maxItems": ("array", has_at_most),
+    "uniqueItems": ("array", lambda items, wanted: not wanted or (
         len(set(map(comparable, items))) == len(items))),
-    "minProperties": (["object"], has_at_least),
-    "maxProperties": (["object"], has_at_most)}
+    "minProperties": ("object", has_at_least),
+    "maxProperties": ("object", has_at_most),
+    "mcp_ref points into": ("string", lambda ref, root: [resolve(root, ref)]),
+    "mcp_ref compiles": ("string", lambda pattern, is_trusted:
+                         not is_trusted or compiled(pattern))}
 
-# Keywords whose argument is a schema, a list of schemas, or an object with schemas.
-WITH_SCHEMA = ("items", "additionalProperties", "not", "if", "then", "else")
-WITH_SCHEMAS = ("allOf", "anyOf", "oneOf")
-WITH_NAMED_SCHEMAS = ("properties", "$defs", "definitions")
-COMBINATIONS = {"$ref", "allOf", "anyOf", "oneOf", "not"}
 # Keywords that would restrict values, but are so rare in schemas of tools that this
 # module does without them.
 UNSUPPORTED = (
     "patternProperties", "propertyNames", "dependentRequired", "dependentSchemas",
     "contains", "prefixItems", "unevaluatedProperties", "unevaluatedItems",
     "$dynamicRef", "$recursiveRef")
-# The schemas of the arguments of keywords. Unknown keywords have no effect.
-ARGUMENTS: dict[str, Any] = {
-    **dict.fromkeys(TESTS, {"type": "number"}),
-    **dict.fromkeys(("pattern", "$ref", "$schema"), {"type": "string"}),
-    **dict.fromkeys(WITH_SCHEMAS, {"type": "array", "minItems": 1}),
-    **dict.fromkeys(WITH_NAMED_SCHEMAS, {"type": "object"}),
-    "type": {"anyOf": [{"enum": [*ANY_TYPE]},
-                       {"type": "array", "items": {"enum": [*ANY_TYPE]}}]},
-    "enum": {"type": "array"}, "const": True, "uniqueItems": {"type": "boolean"},
-    "required": _STRINGS}
 
 
 # --- Hints: from a Python signature to a schema ---------------------------------------
@@ -3424,18 +3299,18 @@ def is_union(hint: Any) -> bool:
 
 def describe_typed_dict(hint: Any, where: str, scope: Json | None,
                         ) -> tuple[Json, Cast]:
-    required = []
     hints = resolved_hints(hint, where, scope)
+    defaults = dict.fromkeys(hints.keys() - hint.__required_keys__)
     for name, member in hints.items():
         # Since Python 3.11, a hint may be Required[X] or NotRequired[X]. If hints are
         # text, __required_keys__ does not know that.
         mark = getattr(typing.get_origin(member), "_name", None)
         if mark in ("Required", "NotRequired"):
             hints[name] = typing.get_args(member)[0]
-        if mark == "Required" or (
-                mark != "NotRequired" and name in hint.__required_keys__):
-            required.append(name)
-    return describe_object(hints, {}, where, required, scope)
+            defaults.pop(name, None)
+        if mark == "NotRequired":
+            defaults[name] = None
+    return describe_object(hints, defaults, where, scope)
 
 
 def describe_dataclass(hint: Any, where: str, scope: Json | None,
@@ -3443,16 +3318,15 @@ def describe_dataclass(hint: Any, where: str, scope: Json | None,
     import dataclasses  # 15 ms; if a hint is a dataclass, it is imported already
 
     hints = resolved_hints(hint, where, scope)
-    fields = {field.name: field for field in dataclasses.fields(hint)}
-    required = []
+    members = {}
     defaults = {}
-    for name, field in fields.items():
+    for field in dataclasses.fields(hint):
+        members[field.name] = hints[field.name]
         if field.default is not dataclasses.MISSING:
-            defaults[name] = field.default
-        elif field.default_factory is dataclasses.MISSING:
-            required.append(name)
-    schema, cast = describe_object(
-        {name: hints[name] for name in fields}, defaults, where, required, scope)
+            defaults[field.name] = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            defaults[field.name] = None
+    schema, cast = describe_object(members, defaults, where, scope)
     return schema, lambda value: hint(**cast(value))
 
 
@@ -3483,17 +3357,17 @@ def describe_union(hints: Sequence[Any], where: str, scope: Json | None,
     return {"anyOf": [schema for schema, _ in parts]}, cast_first_fitting
 
 
-def describe_object(hints: Json, defaults: Json, where: str,
-                    required: Iterable[str], scope: Json | None,
+def describe_object(hints: Json, defaults: Json, where: str, scope: Json | None,
                     ) -> tuple[Json, Cast]:
     """Describe an object with named members: the parameters of a function, the fields
-    of a dataclass, or the keys of a TypedDict."""
+    of a dataclass, or the keys of a TypedDict. Those without a default are required. A
+    default of None is not shown."""
     properties = {}
     casts = {}
     for name, hint in hints.items():
         place = f"{where}.{name}"
         default = defaults.get(name)
-        if default is None and name not in required and is_union(hint):
+        if default is None and name in defaults and is_union(hint):
             # null means the same as no argument, and some hosts refuse null in schemas.
             hint = Union[tuple(one for one in typing.get_args(hint)
                                if one is not type(None))]
@@ -3505,21 +3379,11 @@ def describe_object(hints: Json, defaults: Json, where: str,
             except (TypeError, ValueError):
                 raise TypeError(f"{place}: the default {default!r:.60} is not JSON; "
                                 "use None, and make it in the function") from None
-    schema = {"type": "object", "properties": properties, "required": list(required),
+    schema = {"type": "object", "properties": properties,
+              "required": [name for name in hints if name not in defaults],
               "additionalProperties": False}
-
-    def cast_members(value: Json) -> Json:
-        members = {}
-        for name, item in value.items():
-            try:
-                members[name] = casts.get(name, unchanged)(item)
-            except (ValueError, ArithmeticError) as error:  # Decimal raises the latter
-                raise ValueError(f"{name}: {error}") from None
-        return members
-
-    if all(cast is unchanged for cast in casts.values()):
-        return schema, dict  # a copy
-    return schema, cast_members
+    return schema, lambda value: {
+        name: casts.get(name, unchanged)(item) for name, item in value.items()}
 
 
 def describe_result(hint: Any, where: str, scope: Json) -> Json | None:
@@ -3646,8 +3510,7 @@ def schema_of(function: Code) -> Json:
 # of a legacy server gets a separate thread, because it may wait for the user.
 
 PAGE_LIMIT = 1_000  # pages of one list
-ROUND_LIMIT = 10  # how often a modern request may ask for input
-INPUT_LIMIT = 100  # inputs that it may ask for, in all rounds together
+INPUT_LIMIT = 100  # inputs that a modern request may ask for; each round counts as one
 CLIENT_INFO = {"name": "mcp_ref", "version": __version__}
 
 # The shapes of results that the client relies on. It does not check other members.
@@ -3659,13 +3522,13 @@ DISCOVERY_SHAPE = shape(
     "supportedVersions", supportedVersions=_STRINGS, capabilities="object",
     _meta=shape(**{META_SERVER: "object"}))
 HANDSHAKE_SHAPE = shape(
-    "protocolVersion capabilities serverInfo", protocolVersion="string",
-    capabilities="object", serverInfo="object")
+    "protocolVersion capabilities serverInfo",
+    protocolVersion={"enum": LEGACY_VERSIONS}, capabilities="object",
+    serverInfo="object")
 COMPLETION_SHAPE = shape("completion", completion=shape("values", values=_STRINGS))
 NAMED_ITEMS = {"type": "array", "items": shape("name", name="string")}
 
 
-OnClose = Callable[[Exception], Any]
 Answer = Callable[[Json], Json]  # from the params of a request for input to its result
 
 
@@ -3676,7 +3539,8 @@ class Transport(Protocol):
     that tells when it might. Otherwise another thread calls send().
     """
 
-    def open(self, on_line: Send, on_close: OnClose) -> None:
+    def open(self, on_line: Send,
+             on_close: Callable[[Exception], Any]) -> None:
         """Connect. on_line(line) is called for each line of the server, on one thread
         at a time, and on_close(why) when no more lines will come."""
 
@@ -3734,7 +3598,7 @@ class Client:
         elif isinstance(server, (list, tuple)):
             command = [os.fspath(word) for word in server]
             self._transport = ChildProcess(
-                command, env, cwd, bounds.line, close_timeout, stderr)
+                command, bounds.line, close_timeout, env=env, cwd=cwd, stderr=stderr)
         elif isinstance(server, type) or not hasattr(server, "open"):
             raise TypeError(f"Client: server is {server!r:.50}; give a command as a "
                             "list of strings, a Server, or a transport")
@@ -3754,6 +3618,11 @@ class Client:
             self.answers.capabilities["extensions"] = checked_extensions(extensions)
         self.ids = itertools.count(1)  # across all connections
         self._tokens = itertools.count(1)  # of progress
+        self.listeners: dict[int, Code] = {}  # functions that get progress, by token
+        # The reading thread must not call the user's functions: one that uses the
+        # client waits for a response, and then no thread would read that response. One
+        # other thread calls them, in order.
+        self.callbacks = Pool(1)
         self._output_schemas: Json = {}  # by tool
         self._connecting = threading.RLock()  # one thread connects or closes
         self.subscriptions: list[Subscription] = []
@@ -3840,48 +3709,34 @@ class Client:
                 try:
                     examine(schema, "outputSchema", is_trusted=False)
                     self._output_schemas[tool["name"]] = schema
-                except Exception as error:  # any defect of that schema
+                except ValueError as error:
                     warn("%s: results are not checked: %s", tool["name"], error)
         return tools
 
     def call_tool(self, name: str, arguments: Json | None = None,
                   timeout: float | None = None,
-                  on_progress: Code | None = None,
-                  meta: Json | None = None, max_timeout: float | None = None) -> Json:
+                  on_progress: Code | None = None, meta: Json | None = None) -> Json:
         """Call a tool; return {"content": [...], "structuredContent", "isError"}.
 
         content is for the model, structuredContent is for programs. If isError is true,
         the tool has failed and content says why. on_progress(progress, total, message)
-        is called as on_notification is, and has returned when call_tool() returns,
-        unless the time is over or a callback has called call_tool(). With max_timeout
-        (seconds), each progress notification starts timeout anew, but the whole call
-        ends after max_timeout. Raises what request() raises, and ValueError if the
+        is called as on_notification is. call_tool() waits up to half a second until all
+        callbacks have returned. Raises what request() raises, and ValueError if the
         structured result does not fit the output schema that list_tools() returned."""
-        session = self._connected_session()
         params = present(name=name, arguments=arguments, _meta=meta)
-        deadline = Deadline(self.timeout if timeout is None else timeout, max_timeout)
         token = next(self._tokens)
-        if on_progress is not None or max_timeout is not None:
+        if on_progress is not None:
             params["_meta"] = {**(meta or {}), "progressToken": token}
-            session.listeners[token] = on_progress, deadline
+            self.listeners[token] = on_progress
         try:
-            result = self._result_of(
-                session, session.request("tools/call", params), deadline)
+            result = self.request("tools/call", params, timeout)
             if on_progress is not None:
-                session.catch_up(deadline)
+                wait_until(lambda: self.callbacks.running == 0, LAST_WORDS)
         finally:
-            session.listeners.pop(token, None)
-        schema = self._output_schemas.get(name, True)
+            self.listeners.pop(token, None)
         if not result.get("isError"):
-            fault = None
-            try:
-                fault = fault_in(result.get("structuredContent"), schema,
-                                 "structuredContent", is_trusted=False)
-            except Exception as error:  # a defect of that schema
-                self._output_schemas.pop(name, None)
-                warn("%s: results are not checked: %s", name, error)
-            if fault is not None:
-                raise ValueError(fault)
+            check_shape(result.get("structuredContent"), self._output_schemas.get(
+                name, True), "structuredContent", is_trusted=False)
         return result
 
     def list_resources(self) -> list[Json]:
@@ -3902,13 +3757,8 @@ class Client:
         return self._list("prompts/list")
 
     def get_prompt(self, name: str, arguments: Json | None = None) -> Json:
-        """Get a prompt: {"messages": [...]}. Arguments that are not strings are sent as
-        JSON text."""
-        params: Json = {"name": name}
-        if arguments is not None:
-            params["arguments"] = {
-                key: text(value)["text"] for key, value in arguments.items()}
-        return self.request("prompts/get", params)
+        """Get a prompt: {"messages": [...]}. Arguments are strings."""
+        return self.request("prompts/get", present(name=name, arguments=arguments))
 
     def complete(self, ref: Json, argument: Json, context: Json | None = None) -> Json:
         """Complete an argument, {"name", "value"}, of ref: {"type": "ref/prompt",
@@ -3948,39 +3798,30 @@ class Client:
         Raises RpcError, RequestTimeout, ConnectionClosed, and ValueError if the result
         does not have the shape that the specification demands, or if the server asks
         for too much input. [2026-07-28 basic/patterns/mrtr]"""
-        deadline = Deadline(self.timeout if timeout is None else timeout)
         session = self._connected_session()
-        return self._result_of(session, session.request(method, params), deadline)
+        end = time.monotonic() + (self.timeout if timeout is None else timeout)
+        pending = session.request(method, params)
+        asked = 0
+        while True:
+            result: Json = pending.result(end - time.monotonic())
+            check_shape(result, RESULT_SHAPE, method)
+            if not session.row.modern or result.get("resultType") != "input_required":
+                return result
+            requests = result.get("inputRequests", {})
+            asked += 1 + len(requests)
+            if asked > INPUT_LIMIT:
+                raise ValueError(f"{method}: the server asks for too much input")
+            responses = {
+                key: self.answers.answer_within(end - time.monotonic(), one, session)
+                for key, one in requests.items()}
+            state = present(requestState=result.get("requestState"))
+            pending = session.request(method, {
+                **(params or {}), "inputResponses": responses, **state})
 
     def start(self, method: str, params: Json | None = None) -> PendingRequest:
         """Send a request and return at once. The PendingRequest that this returns has
         the methods cancel() and result(timeout), which returns the result unchanged."""
         return self._connected_session().request(method, params)
-
-    def batch(self, calls: Sequence[tuple[str, Json | None]],
-              timeout: float | None = None) -> list[Any]:
-        """Send several requests, each (method, params). Return their results, or
-        RpcError objects, in the same order. They are sent in one line if the revision
-        has batches. timeout is for all of them together."""
-        session = self._connected_session()
-        deadline = Deadline(self.timeout if timeout is None else timeout)
-        pending: list[PendingRequest] = []
-        results: list[Any] = []
-        try:
-            if session.row.batches and calls:
-                pending = session.request_batch(calls)
-            else:
-                for call in calls:
-                    pending.append(session.request(*call))
-            for one in pending:
-                try:
-                    results.append(self._result_of(session, one, deadline))
-                except RpcError as error:
-                    results.append(error)
-        finally:
-            for one in pending:
-                one.cancel()  # no effect, if it has a response
-        return results
 
     def notify(self, method: str, params: Json | None = None) -> None:
         """Send a notification. It gets no response, not even an error."""
@@ -3993,41 +3834,14 @@ class Client:
                                    "as client`, or call connect()")
         return session
 
-    def _result_of(self, session: ClientSession, pending: PendingRequest,
-                   deadline: Deadline) -> Json:
-        """Wait for a result, and answer the input requests that come before it."""
-        method = pending.method
-        params: Any = pending.params or {}
-        rounds = 0
-        inputs = 0
-        while True:
-            result: Json = pending.result(deadline)
-            check_shape(result, RESULT_SHAPE, method)
-            if not session.row.modern or result.get("resultType") != "input_required":
-                return result
-            requests = result.get("inputRequests", {})
-            rounds += 1
-            inputs += len(requests)
-            if rounds > ROUND_LIMIT or inputs > INPUT_LIMIT:
-                raise ValueError(f"{method}: the server still asks for input after "
-                                 f"{ROUND_LIMIT} rounds or {INPUT_LIMIT} inputs")
-            responses = {
-                key: self.answers.answer_within(deadline, one, session.row)
-                for key, one in requests.items()}
-            state = present(requestState=result.get("requestState"))
-            pending = session.request(method, {  # see HALF_OF_PAIR for the order
-                **state, **params, "inputResponses": responses, **state})
-
     def _list(self, method: str) -> list[Json]:
         """Return the items of all pages."""
         kind = LISTS[method]
-        session = self._connected_session()
-        deadline = Deadline(self.timeout)
         items: list[Json] = []
         cursors: set[str] = set()
         params: Json = {}
         while True:
-            page = self._result_of(session, session.request(method, params), deadline)
+            page = self.request(method, params)
             check_shape(page, shape(kind, nextCursor={"type": ["string", "null"]},
                                     **{kind: NAMED_ITEMS}), method)
             items += page[kind]
@@ -4073,7 +3887,7 @@ class Answers:
             check_input(method, given, row, is_trusted=False)
             if "tools" in given or "toolChoice" in given:  # only sampling has these
                 raise ValueError("params: sampling.tools is not offered")
-        except (ValueError, NotImplementedError) as error:
+        except ValueError as error:
             raise RpcError(INVALID_PARAMS, str(error)) from None
         result = self._handlers[method](given)
         if method == "elicitation/create" and isinstance(result, dict):
@@ -4084,28 +3898,24 @@ class Answers:
                              f"{fault}")
         return result
 
-    def answer_within(self, deadline: Deadline, asked: Json, row: Revision) -> Json:
+    def answer_within(self, timeout: float, asked: Json, session: Peer) -> Json:
         """Answer an input request of a modern server. The handler runs on another
         thread, because it may ask a user, who may need too long."""
-        outcomes: list[Any] = []
-        done = threading.Lock()
-        done.acquire()
+        answer = PendingRequest(session, "input", asked["method"])  # it is never sent
 
         def run() -> None:
             try:
-                outcomes.append(self.answer(asked["method"], asked.get("params"), row))
+                answer.finish(self.answer(
+                    asked["method"], asked.get("params"), session.row), None)
             except RpcError as error:  # it would look like an error of the server
-                outcomes.append(ValueError(f"cannot answer the server: {error}"))
+                answer.finish(None, ValueError(f"cannot answer the server: {error}"))
             except BaseException as error:  # SystemExit as well
-                outcomes.append(error)
-            done.release()
+                answer.finish(None, error)
 
         spawn(run)
-        if not deadline.acquire(done):
+        if not answer.wait(timeout):
             raise RequestTimeout("the input took too long")
-        if isinstance(outcomes[0], BaseException):
-            raise outcomes[0]
-        return dict(outcomes[0])
+        return dict(answer.result())
 
 
 def filled_in(params: Json, result: Json) -> Json:
@@ -4142,33 +3952,27 @@ class ClientSession(McpPeer):
             would_block=getattr(transport, "would_block", lambda line: True))
         self.introduction: Json = {}  # what the server says about itself
         self._client = client
-        # The reading thread must not call the user's functions: one that uses the
-        # client waits for a response, and then no thread would read that response. One
-        # other thread calls them, in order.
-        self._callbacks = Pool(1)
         self._line_size = 0  # bytes of the line that is being taken in
-        self._waiting = 0  # bytes of the notifications that wait for a callback
-        self._caller: int | None = None  # the thread that is running a callback
-        self.listeners: dict[int, tuple[Code | None, Deadline]] = {}  # by token
+        # Bytes of the notifications that were put into the queue of the callbacks, and
+        # of those whose callbacks have returned.
+        self._given = 0
+        self._heard = 0
 
     def receive(self, line: bytes, send: Send | None = None) -> None:
         self._line_size = len(line)
         if self.closed is None:  # after that, nothing of the server is heard
             super().receive(line, send)
 
-    def request_batch(self, calls: Sequence[tuple[str, Params]],
-                      about: IncomingRequest | None = None) -> list[PendingRequest]:
-        """Send requests. A modern one says in _meta who asks, and what it offers."""
+    def request(self, method: str, params: Params = None,
+                about: IncomingRequest | None = None) -> PendingRequest:
+        """Send a request. A modern one says in _meta who asks, and what it offers."""
         if self.row.modern:
-            calls = [(method, self._with_meta(params)) for method, params in calls]
-        return super().request_batch(calls, about)
-
-    def _with_meta(self, params: Any) -> Json:
-        given: Json = params or {}
-        return {**given, "_meta": {
-            META_VERSION: self.row.version, META_CLIENT: CLIENT_INFO,
-            META_CAPABILITIES: self._client.answers.capabilities,
-            **given.get("_meta", {})}}
+            given: Any = params or {}
+            params = {**given, "_meta": {
+                META_VERSION: self.row.version, META_CLIENT: CLIENT_INFO,
+                META_CAPABILITIES: self._client.answers.capabilities,
+                **given.get("_meta", {})}}
+        return super().request(method, params, about)
 
     def discover(self, row: Revision, timeout: float) -> None:
         """Ask a modern server which versions it supports, and what it offers."""
@@ -4188,13 +3992,10 @@ class ClientSession(McpPeer):
         result = self.request("initialize", {
             "protocolVersion": row.version, "clientInfo": CLIENT_INFO,
             "capabilities": self._client.answers.capabilities}).result(timeout)
-        agreed = None
-        if fault_in(result, HANDSHAKE_SHAPE) is None:
-            agreed = REVISIONS.get(result["protocolVersion"])
-        if agreed is None or agreed.modern:
-            raise ConnectionError("no common protocol version; the result of initialize"
-                                  f" is {result!r:.300}")
-        self.row = agreed
+        fault = fault_in(result, HANDSHAKE_SHAPE, "the result of initialize")
+        if fault is not None:
+            raise ConnectionError(fault)
+        self.row = REVISIONS[result["protocolVersion"]]
         self.notify("notifications/initialized")
         self.introduction = result
 
@@ -4211,7 +4012,7 @@ class ClientSession(McpPeer):
     def admit(self, request: IncomingRequest) -> str:
         """Serve ping and requests for input. Modern servers must not send requests."""
         if self.row.modern:
-            self.complain("ignored a request of a modern server: %.80s", request.method)
+            warn("ignored a request of a modern server: %.80s", request.method)
             self.cancel_incoming(request.request_id)  # so it gets no response
         elif request.method == "ping":
             self.respond(request, {})
@@ -4223,7 +4024,7 @@ class ClientSession(McpPeer):
 
     def refuse(self, message: Any, error: RpcError, reply: Reply) -> None:
         """Log a line that is not valid, such as the output of a stray print()."""
-        self.complain("ignored %.80s: %s", ascii(message), error.message)
+        warn("ignored %.80s: %s", ascii(message), error.message)
         if readable_id(message) is not None and not self.row.modern:
             super().refuse(message, error, reply)
         else:
@@ -4233,48 +4034,30 @@ class ClientSession(McpPeer):
     def handle_notification(self, method: str, params: Params) -> None:
         super().handle_notification(method, params)
         named: Any = params if isinstance(params, dict) else {}
-        if method == "notifications/progress" and "progress" in named:
-            token = named.get("progressToken")
-            known = self.listeners.get(token) if type(token) is int else None
-            if known is not None:
-                on_progress, deadline = known
-                deadline.put_off()
-                self._call_soon(on_progress, named["progress"], named.get("total"),
-                                named.get("message"))
+        token = named.get("progressToken")
+        if method == "notifications/progress" and type(token) is int:
+            self._call_soon(self._client.listeners.get(token), named.get("progress"),
+                            named.get("total"), named.get("message"))
         self._call_soon(self._client.on_notification, method, named)
 
-    def catch_up(self, deadline: Deadline) -> None:
-        """Wait until the callbacks for all that has arrived have returned. A callback
-        cannot wait for that."""
-        if self._caller != threading.get_ident():
-            done = threading.Lock()
-            done.acquire()
-            self._callbacks.start(done.release)
-            deadline.acquire(done)
-
     def _call_soon(self, callback: Code | None, *args: Any) -> None:
+        """Let the callbacks' thread call a function of the user."""
         if callback is None:
             return
-        with self.lock:
-            is_full = self._waiting > self.bounds.callbacks
-            if not is_full:
-                self._waiting += self._line_size
-        if is_full:
-            self.complain("the callbacks are too slow; a notification was dropped")
-        else:
-            self._callbacks.start(partial(
-                self._call_back, partial(callback, *args), self._line_size))
+        if self._given - self._heard > self.bounds.callbacks:
+            warn("the callbacks are too slow; a notification was dropped")
+            return
+        self._given += self._line_size
+        self._client.callbacks.start(partial(
+            self._call_back, self._line_size, partial(callback, *args)))
 
-    def _call_back(self, callback: Job, size: int) -> None:
-        self._caller = threading.get_ident()
+    def _call_back(self, size: int, callback: Job) -> None:
         try:
             if self.closed is None:  # after that, nothing of the server is heard
                 callback()
         except BaseException as error:  # SystemExit as well
             warn("on_notification or on_progress failed", error=error)
-        self._caller = None
-        with self.lock:
-            self._waiting -= size
+        self._heard += size
 
 
 # A client without a wanted revision first sends server/discover. A modern server names
@@ -4287,32 +4070,31 @@ class ClientSession(McpPeer):
 def agree(session: ClientSession, wanted: Revision | None, timeout: float,
           probe_timeout: float) -> None:
     """Agree with the server on a revision."""
-    if wanted is None or wanted.modern:
+    row = wanted
+    if row is None or row.modern:
+        limit = min(probe_timeout, timeout) if row is None else timeout
         try:
-            limit = timeout if wanted else min(probe_timeout, timeout)
-            session.discover(wanted or NEWEST_MODERN, limit)
+            session.discover(row or NEWEST_MODERN, limit)
             return
         except RpcError as error:
-            # Ask again, even with the revision that the server has just refused.
-            row = newest_common(error, MODERN_VERSIONS)
-            if row is not None and wanted in (None, row):
-                session.discover(row, timeout)
-                return
-            is_legacy = error.code not in MODERN_ERRORS or (
-                newest_common(error, LEGACY_VERSIONS) is not None)
-            if wanted is not None or not is_legacy:
+            row = newest_common(error)
+            if wanted not in (None, row) or (
+                    row is None and error.code in MODERN_ERRORS):
                 raise
         except (RequestTimeout, ValueError):
             if wanted is not None:
                 raise
-    session.initialize(wanted or NEWEST_LEGACY, timeout)
+    if row is not None and row.modern:
+        session.discover(row, timeout)
+    else:
+        session.initialize(wanted or NEWEST_LEGACY, timeout)
 
 
-def newest_common(error: RpcError, versions: list[str]) -> Revision | None:
-    """Return the newest of some versions that an error of a modern server names."""
+def newest_common(error: RpcError) -> Revision | None:
+    """Return the newest revision that an error of a modern server names."""
     named: Any = error.data.get("supported") if isinstance(error.data, dict) else None
     if error.code == UNSUPPORTED_VERSION and isinstance(named, list):
-        for version in reversed(versions):
+        for version in reversed(REVISIONS):
             if version in named:
                 return REVISIONS[version]
     return None
@@ -4370,7 +4152,8 @@ class InProcess:
         self._server = server
         self._session: ServerSession | None = None
 
-    def open(self, on_line: Send, on_close: OnClose) -> None:
+    def open(self, on_line: Send,
+             on_close: Callable[[Exception], Any]) -> None:
         self._pool = Pool(max(self._server.workers, 1))
         self._session = self._server.connect(on_line, self._pool.start)
 
@@ -4395,37 +4178,35 @@ class ChildProcess:
     One thread reads the stdout of the process, and one waits for its end.
     """
 
-    def __init__(self, command: list[str], env: dict[str, str] | None = None,
-                 cwd: Any = None, longest: int = Bounds().line,
-                 close_timeout: float = 2.0, stderr: Any = None) -> None:
+    def __init__(self, command: list[str], longest: int, close_timeout: float,
+                 **options: Any) -> None:
         self.command = command
-        self.stderr = stderr
-        self.env = env
-        self.cwd = cwd
         self.longest = longest
         self.close_timeout = close_timeout
+        self.options = options  # of subprocess.Popen()
         self._process: Any = None
         self._writing = threading.Lock()  # held while its stdin is written or closed
 
-    def open(self, on_line: Send, on_close: OnClose) -> None:
+    def open(self, on_line: Send,
+             on_close: Callable[[Exception], Any]) -> None:
         """Start the process. OSError means that it cannot be started."""
         import subprocess  # 7 ms, and a server does not need it
 
-        words = list(self.command)
-        options: Json = {"env": self.env}
+        first, *words = self.command
+        options = dict(self.options)
         if sys.platform == "win32":
             import shutil  # Windows starts npx.cmd only if it gets the whole name
 
-            words[0] = shutil.which(words[0]) or words[0]
+            first = shutil.which(first) or first
             options["creationflags"] = subprocess.CREATE_NO_WINDOW  # no console appears
-            # Few programs start without this variable.
-            if self.env is not None and "SYSTEMROOT" not in map(str.upper, self.env):
+            env = options["env"]  # few programs start without this variable
+            if env is not None and "SYSTEMROOT" not in map(str.upper, env):
                 root = os.environ.get("SYSTEMROOT", "")
-                options["env"] = {**self.env, "SYSTEMROOT": root}
+                options["env"] = {**env, "SYSTEMROOT": root}
         self._writing = threading.Lock()  # a writer to the last process may still wait
         process = self._process = subprocess.Popen(
-            words, cwd=self.cwd, bufsize=0, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=self.stderr, **options)
+            [first, *words], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            **options)
         report = partial(self._report, process, on_close)
         reader = spawn(partial(self._read, process.stdout, on_line, report))
         spawn(partial(self._watch, process, reader, report))
@@ -4484,14 +4265,12 @@ class ChildProcess:
         reader.join(self.close_timeout)
         report()
 
-    def _report(self, process: Any, on_close: OnClose) -> None:
+    def _report(self, process: Any, on_close: Callable[[Exception], Any]) -> None:
         """Close the connection, because the process no longer talks. If it is just
         ending, wait for its exit status, which helps more."""
         how = "has closed its stdout"
         if self._has_ended(process):
             how = f"ended with status {process.returncode}"
-        if self.stderr is None:
-            how += "; its stderr may say why"
         on_close(ConnectionClosed(f"{' '.join(self.command)} {how}"))
 
 

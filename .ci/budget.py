@@ -19,11 +19,11 @@ ROOT = Path(__file__).resolve().parent.parent
 # figures: lower them with each cut. They were raised once, by 570 nodes, for what reports, attacks
 # and Windows have taught.
 BOUNDS: dict[str, tuple[float, float]] = {  # figure: the lowest and the highest value
-    "nodes": (0, 16_250),
+    "nodes": (0, 15_350),
     "nodes per line of code": (0, 5.6),
     "doc share of the lines, per cent": (22, 30),
     "longest chain of classes": (0, 3),
-    "lines": (0, 4_550),
+    "lines": (0, 4_330),
     "lines of the longest function": (0, 50),
     "conditional expressions per 100 lines": (0, 2.0),
     "lambdas per 100 lines": (0, 1.0),

@@ -212,7 +212,7 @@ def schemas_are_interpreted_as_jsonschema_does(schema: Json, instances: list[Jso
         fault = ""
         try:
             mcp_ref.validate(instance, schema, "value")
-        except (ValueError, NotImplementedError) as error:
+        except ValueError as error:
             fault = str(error)
         if fault and not fault.startswith("value") or "too much to check" in fault:
             return  # the schema is refused, or refers to itself

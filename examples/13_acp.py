@@ -1,7 +1,7 @@
 """Another protocol on JSON-RPC: an editor starts runs of an agent.
 
 This file uses the class Peer, which implements JSON-RPC 2.0 and knows nothing of MCP. A
-Peer takes care of ids, errors, batches, and params by position or by name. Here two
+Peer takes care of ids, errors, and params by position or by name. Here two
 peers talk over a pair of sockets. Their protocol has three methods:
 
 - runs/create: the editor asks the agent to do some work, and gets the output.
@@ -86,8 +86,8 @@ class Editor:
             self.peer.notify("runs/cancel", {"name": name})
 
     def show(self, *calls: tuple[str, Any]) -> None:
-        """Send one request, or several as a batch. Print the outcome of each."""
-        for call in self.peer.request_batch(calls):
+        """Send requests. Print the outcome of each."""
+        for call in [self.peer.request(*call) for call in calls]:
             try:
                 print(call.result(10.0)[:2])
             except RpcError as error:
@@ -105,6 +105,6 @@ if __name__ == "__main__":
     editor.show(("runs/create", [["one"] * 1000]))  # -> ['ONE']
     editor.show(("runs/create", [[]]), ("runs/create", {"wrods": []}), ("runs/x", None))
     # -> No words (-32001)
-    # -> Invalid params: ...
+    # -> Internal error (-32603)
     # -> No method 'runs/x' (-32601)
     near.shutdown(socket.SHUT_WR)  # then the agent closes its socket, and so on

@@ -366,7 +366,6 @@ def answer(question: Json) -> Json:
     return {"action": "accept", "content": {"name": "Ada"}}
 
 
-ADD: Json = {"name": "add", "arguments": {"a": 1, "b": 2}}
 LONG: Json = {"name": "count", "arguments": {"to": 99}}
 STEPS = [
     Step(lambda client: client.list_tools()),
@@ -381,9 +380,6 @@ STEPS = [
     Step(lambda client: client.call_tool("greet"),
          "This tool asks the user for a name."),
 ]
-BATCH = [
-    Step(lambda client: client.batch([("tools/call", ADD), ("no/such", None)])),
-]
 TOUR = [
     Part("2025-11-25", "legacy", "a handshake opens a session",
          "The revisions up to 2025-11-25 are called legacy here. A connection begins "
@@ -395,9 +391,6 @@ TOUR = [
          "handshake nor a session, because each request contains all that the server "
          "has to know.",
          STEPS, answer),
-    Part("2025-03-26", "legacy", "the only revision with batches",
-         "In this revision, a line may hold a batch: several messages in a JSON array.",
-         BATCH),
 ]
 INTRODUCTION = [
     "The Model Context Protocol (MCP) connects an application that uses a language "
@@ -480,22 +473,16 @@ class Screen:
     def paragraph(self, text: str) -> None:
         print(*wrap(text, self.width, "", ""), sep="\n", flush=True)
 
-    def bullet(self, text: str, indent: str = "") -> None:
-        rows = wrap(text, self.width, f"{indent}- ", f"{indent}  ")
+    def bullet(self, text: str) -> None:
+        rows = wrap(text, self.width, "- ", "  ")
         print(*rows, sep="\n", flush=True)
 
-    def line(self, arrow: str, message: Any, explanations: list[str]) -> None:
-        """Print one line of the wire below its explanations.
-
-        If the line is a batch, the first explanation is about the whole line, and the
-        others are about one message each.
-        """
+    def line(self, arrow: str, message: Any, explanation: str) -> None:
+        """Print one line of the wire below its explanation."""
         label, style = LABELS[arrow]
-        rows = wrap(explanations[0], self.width, f"{label}  ", " " * len(label) + "  ")
+        rows = wrap(explanation, self.width, f"{label}  ", " " * len(label) + "  ")
         rows[0] = self.paint(label, style) + rows[0][len(label):]
         print(*rows, sep="\n")
-        for explanation in explanations[1:]:
-            self.bullet(explanation, "  ")
         shown = layout(message, self.width)
         for row in shown[:MOST_ROWS]:
             print(self.paint(row, style))
@@ -512,19 +499,6 @@ class Screen:
         print(self.paint("\n".join(rows), style), end="\n\n", flush=True)
 
 
-def explain_line(explainer: Explainer, arrow: str, message: Any) -> list[str]:
-    """Explain a message, or a batch and each of its messages."""
-    if not isinstance(message, list):
-        return [explainer.explain(arrow, message)]
-    if arrow == ">":
-        words = (f"A batch: this line holds {len(message)} requests. The server "
-                 "handles each of them as if it had come alone.")
-    else:
-        words = (f"The server answers the batch with {len(message)} responses in one "
-                 "line. They may be in any order.")
-    return [words, *[explainer.explain(arrow, member) for member in message]]
-
-
 def converse(screen: Screen, part: Part, command: list[str]) -> None:
     """Let a client and a server talk. Print the lines of each step after it."""
     lines: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
@@ -538,8 +512,8 @@ def converse(screen: Screen, part: Part, command: list[str]) -> None:
             except RpcError as error:
                 screen.junk(arrow, line, error)
                 continue
-            explanations = explain_line(explainer, arrow, message)
-            screen.line(arrow, explainer.shorten(message), explanations)
+            explanation = explainer.explain(arrow, message)
+            screen.line(arrow, explainer.shorten(message), explanation)
 
     client = Client(command, protocol_version=part.version, on_elicit=part.on_elicit)
     client.trace = lambda arrow, line: lines.put((arrow, line))

@@ -155,8 +155,8 @@ class TestCourse(unittest.TestCase):
 class Block(NamedTuple):
     """The part of the demo's output that shows one line of the wire."""
     arrow: str
-    explanations: list[str]  # one for each message
-    messages: list[Json]
+    explanation: str
+    message: Json
     rows: list[str]  # the JSON, as printed
 
 
@@ -183,13 +183,8 @@ def read_blocks(part: str) -> list[Block]:
         while not re.match(r"  [{[]", lines[start]):
             start += 1
         prose = "\n".join(lines[:start])[label.end():]
-        explanations = [re.sub(r"\s+", " ", one) for one in prose.split("\n  - ")]
-        messages = read_json(lines[start:])
-        if isinstance(messages, list):
-            explanations = explanations[1:]  # the first one is about the batch
-        else:
-            messages = [messages]
-        blocks.append(Block(label[1], explanations, messages, lines[start:]))
+        blocks.append(Block(label[1], re.sub(r"\s+", " ", prose), read_json(lines[start:]),
+                            lines[start:]))
     return blocks
 
 
@@ -293,7 +288,7 @@ for line in sys.stdin:
 
     @unittest.skipIf(os.name == "nt", "no pseudo terminals")
     def test_on_a_terminal_the_demo_stops_before_each_part(self) -> None:
-        index, *parts = self.walk("\n", "\n", "\n", "\n")
+        index, *parts = self.walk("\n", "\n", "\n")
         self.assertNotIn("===", index)
         self.assertEqual([[title] for title, _ in self.parts()],
                          [re.findall("=== (.*) ===", part) for part in parts])
@@ -351,43 +346,27 @@ for line in sys.stdin:
         titles = [re.sub(r"\s+", " ", title) for title in found[1::2]]
         return list(zip(titles, found[2::2]))
 
-    def test_the_demo_shows_both_eras_and_a_batch(self) -> None:
-        parts = self.parts()
-        titles = [title.split(":")[0] for title, _ in parts]
-        self.assertEqual(["2025-11-25 (legacy)", "2026-07-28 (modern)",
-                          "2025-03-26 (legacy)", "Summary"], titles)
-        for (_, text), longest in zip(parts, (1, 1, 2)):
-            sizes = [len(block.messages) for block in read_blocks(text)]
-            self.assertEqual(longest, max(sizes))
-        printed = self.printed[80]
-        self.assertEqual(1, printed.count("A batch: this line holds 2 requests."))
-        self.assertEqual(1, printed.count("with 2 responses in one line."))
+    def test_the_demo_shows_both_eras(self) -> None:
+        titles = [title.split(":")[0] for title, _ in self.parts()]
+        self.assertEqual(["2025-11-25 (legacy)", "2026-07-28 (modern)", "Summary"], titles)
 
     def test_the_explanation_of_a_line_names_the_values_in_it(self) -> None:
-        for title, text in self.parts()[:3]:
+        for title, text in self.parts()[:2]:
             pending: dict[tuple[str, Any], str] = {}  # (arrow, id) -> method
-            has_cancelled = False
             for block in read_blocks(text):
-                self.assertEqual(len(block.messages), len(block.explanations))
-                for message, words in zip(block.messages, block.explanations):
-                    with self.subTest(title, message=message):
-                        if "method" not in message:
-                            self.check_response(block.arrow, message, words, pending)
-                        elif "id" in message:
-                            self.check_request(message, words)
-                            pending[block.arrow, message["id"]] = message["method"]
-                        else:
-                            self.check_notification(message, words)
-                            if message["method"] == "notifications/cancelled":
-                                has_cancelled = True
-                        if message.get("method") in ("initialize", "server/discover"):
-                            self.assertIn(title.split()[0], words)
+                message, words = block.message, block.explanation
+                with self.subTest(title, message=message):
+                    if "method" not in message:
+                        self.check_response(block.arrow, message, words, pending)
+                    elif "id" in message:
+                        self.check_request(message, words)
+                        pending[block.arrow, message["id"]] = message["method"]
+                    else:
+                        self.check_notification(message, words)
+                    if message.get("method") in ("initialize", "server/discover"):
+                        self.assertIn(title.split()[0], words)
             with self.subTest(title):  # only the cancelled call has no response
-                unanswered = []
-                if has_cancelled:
-                    unanswered = [("-->", 7)]
-                self.assertEqual(unanswered, list(pending))
-                self.assertEqual(has_cancelled, not title.endswith("batches"))
+                self.assertEqual([("-->", 7)], list(pending))
 
     def check_request(self, message: Json, words: str) -> None:
         params = message.get("params", {})
@@ -433,9 +412,9 @@ for line in sys.stdin:
     def test_json_is_only_broken_between_members_and_between_words(self) -> None:
         for columns in (40, 80, 120):
             messages = []
-            for _, text in self.parts(columns)[:3]:
+            for _, text in self.parts(columns)[:2]:
                 for block in read_blocks(text):
-                    messages += block.messages
+                    messages.append(block.message)
                     for row in block.rows[:-1]:
                         with self.subTest(columns, row=row):
                             is_inside_string = row.count('"') % 2 == 1

@@ -42,7 +42,6 @@ USAGE = """cli.py inspect [OPTIONS] -- COMMAND...
 # The annotations of a tool, and the types of their values.
 ANNOTATIONS = {"title": str, "readOnlyHint": bool, "destructiveHint": bool,
                "idempotentHint": bool, "openWorldHint": bool}
-SEE_STDERR = "; its stderr may say why"  # in errors of Client; stderr is on the terminal
 # What inspect lists: the key in its JSON, a word, the capability, the method.
 KINDS = (("tools", "tool", "tools", Client.list_tools),
          ("resources", "resource", "resources", Client.list_resources),
@@ -73,8 +72,8 @@ def main(argv: list[str]) -> int:
         if isinstance(error, FileNotFoundError):  # Windows does not name the file
             words = f"{options.server[0]}: {error.strerror}"
         elif not is_open:
-            words = words.replace(f"status 0{SEE_STDERR}", "status 0 before its first "
-                                  "response; does it call run()?")
+            words = words.replace("status 0", "status 0 before its first response; does "
+                                  "it call run()?")
         complain(f"{type(error).__name__}: {words}")
         return 1
     except KeyboardInterrupt:
@@ -136,7 +135,7 @@ class Advice(logging.Handler):
             line = text.removeprefix("ignored ").split(": Parse error")[0]
             text = ("the server prints to stdout, where only messages may go: "
                     f"{line}; print to stderr")
-        complain(text.replace(SEE_STDERR, ""))
+        complain(text)
 
 
 def show_line(arrow: str, line: bytes) -> None:
