@@ -49,7 +49,6 @@ from mcp_ref import LISTS, METHODS, NEWEST_MODERN  # noqa: E402
 from test_mcp_ref import (MODERN, OFFERS, TRANSCRIPTS, Ids,  # noqa: E402
                           Transcript, hello, modern_meta, transcripts)
 
-TIME_LIMIT = 240.0  # seconds for everything
 CORE = ("initialize", "ping", "server/discover", "subscriptions/listen")
 NEEDS = {  # method -> the capability that it belongs to
     **{method: str(row.capability) for method, row in METHODS.items() if method not in CORE},
@@ -95,6 +94,11 @@ class Rule(NamedTuple):
     @property
     def subject(self) -> str:
         return self.slugs[0].split(".")[0] if self.slugs else ""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return the words after the title of its transcript, such as "alone"."""
+        return self.transcript.words if self.transcript else ()
 
     @property
     def text(self) -> str:
@@ -245,7 +249,6 @@ class Judge:
         self.rules = [rule for rule in rules if self.chosen(rule)]
         self.calls = calls
         self.call_all = call_all
-        self.until = time.monotonic() + TIME_LIMIT
         self.spoken: list[Facts] = []
         self.refused: list[Facts] = []  # of revisions that the server does not speak
         # By level and title: one rule is a SHOULD in old revisions and a MUST in others.
@@ -274,8 +277,6 @@ class Judge:
             surveys = [*self.pool.map(self.survey, self.revisions)]
             self.spoken = [facts for facts in surveys if facts.opening]
             self.refused = [facts for facts in surveys if not facts.opening]
-            slowest = max((facts.start for facts in self.spoken), default=0)
-            self.until += TIME_LIMIT * slowest
             for facts in self.refused:
                 self.judge_refusal(facts)
             for facts in self.spoken:
@@ -503,19 +504,20 @@ class Judge:
 
     def lack(self, rule: Rule, facts: Facts) -> Lack | None:
         """Return why a rule cannot be judged in a revision, or None if it can."""
-        transcript = rule.transcript
-        assert transcript
         text = rule.text
-        for need in needed_capabilities(rule, facts.revision):
-            if not facts.has(need):
-                return Lack("capability", need)
+        known = {*NEEDS}
+        if facts.revision in MODERN_ERA:
+            known -= {*NEWEST_MODERN.missing_methods}
+        for method in re.findall(r'"method":"([^"]+)"', text):
+            if method in known and not facts.has(NEEDS[method]):
+                return Lack("capability", NEEDS[method])
         conditions = {
             "logs": facts.has("logging"),
             "untasked": not facts.has("tasks"),
             "pure": "newest" not in facts.names,
             "listing": "/list" in facts.names["list"]}
         for word, good in conditions.items():
-            if word in transcript.words and not good:
+            if word in rule.words and not good:
                 return Lack("feature", word)
         for name in re.findall(r'"name":"(\w+)"', text):
             needed = name in SPECIAL or rule.suite and name in COMMON
@@ -533,13 +535,9 @@ class Judge:
 
     def alone(self, rule: Rule, revision: str) -> bool:
         """Tell whether a rule must not share a connection with other rules."""
-        transcript = rule.transcript
-        assert transcript
-        if "alone" in transcript.words:
+        if "raw" in rule.words and revision not in MODERN_ERA:
             return True
-        if "raw" in transcript.words and revision not in MODERN_ERA:
-            return True
-        return '"requestId":true' in rule.text
+        return "alone" in rule.words or '"requestId":true' in rule.text
 
     # Judging
 
@@ -569,9 +567,7 @@ class Judge:
             ends[False] = facts.end
             self.prepare(facts.end, facts)
         for rule in rules:
-            assert rule.transcript
-            legacy = facts.revision not in MODERN_ERA
-            offers = "offers" in rule.transcript.words and legacy
+            offers = "offers" in rule.words and facts.revision not in MODERN_ERA
             if offers not in ends:
                 ends[offers] = self.connect(facts)
             ends[offers].ids = ends[offers].ids or Ids()
@@ -588,12 +584,9 @@ class Judge:
 
     def judge_alone(self, rule: Rule, facts: Facts) -> Verdict:
         """Play a rule on a new connection."""
-        if time.monotonic() > self.until:
-            verdict = Verdict("late")
-        else:
-            end = self.connect(facts)
-            verdict = self.play(rule, end, facts)
-            self.close(end)
+        end = self.connect(facts)
+        verdict = self.play(rule, end, facts)
+        self.close(end)
         self.note(rule, facts.revision, verdict)
         return verdict
 
@@ -658,15 +651,6 @@ class Judge:
         rule = line_rule(slug)
         if self.chosen(rule):
             self.note(rule, end.revision, verdict)
-
-
-def needed_capabilities(rule: Rule, revision: str) -> list[str]:
-    """Return the capabilities that a transcript needs."""
-    known = {*NEEDS}
-    if revision in MODERN_ERA:
-        known -= {*NEWEST_MODERN.missing_methods}
-    methods = re.findall(r'"method":"([^"]+)"', rule.text)
-    return [NEEDS[method] for method in methods if method in known]
 
 
 def changed(value: Any) -> Any:

@@ -42,10 +42,10 @@ HARM = {  # heading -> areas of requirements; the areas that most hosts use come
     "Batches": ("batch",),
     "Habits": ("note",),
     "Other": ("",)}
-RANK = ("", "not judged", "ok", "late", "FAIL")  # of several revisions the worst counts
+RANK = ("", "not judged", "ok", "FAIL")  # of several revisions the worst counts
 # what a broken rule is called
 WORDS = {"MUST": "FAIL", "SHOULD": "WARN", "NOTE": "note"}
-ORDER = ("FAIL", "late", "WARN", "note", "ok", "not judged")
+ORDER = ("FAIL", "WARN", "note", "ok", "not judged")
 LEVELS = {"NOTE": "not demanded by the specification"}
 FEATURES = {
     "logs": "the capability logging",
@@ -87,13 +87,12 @@ class Row:
 
     @property
     def bad(self) -> bool:
-        return self.outcome in ("FAIL", "late")
+        return bool(self.outcome == "FAIL")
 
     @property
     def malformed(self) -> bool:
         """Tell whether the rule is about input that no host sends."""
-        transcript = self.rule.transcript
-        return transcript is not None and "malformed" in transcript.words
+        return "malformed" in self.rule.words
 
     @property
     def applies(self) -> bool:
@@ -108,11 +107,8 @@ class Row:
     def reason(self) -> str:
         """Return a text that is the same for faults with the same reason."""
         broken = self.verdict.broken
-        if broken is None:
-            return "late"
-        ended = re.match("the process ended|it closed|it is silent|no answer|silence",
-                         broken.got)
-        if ended:
+        if re.match("the process ended|it closed|it is silent|no answer|silence",
+                    broken.got):
             return str(broken.got)
         return re.sub(r"\d+", "0", f"{broken.expected} {broken.got}")
 
@@ -153,11 +149,9 @@ def status_of(judge: Any, rows: list[Row], whole: bool) -> int:
     must = [row for row in rows if row.rule.level == "MUST" and row.applies]
     if any(row.outcome == "FAIL" for row in must):
         return 1
-    if not judge.spoken or any(row.outcome == "late" for row in rows):
-        return 2
-    judged = [row for row in must if row.outcome in ("ok", "FAIL")]
-    too_few = whole and 2 * len(judged) < len(must)
-    if too_few or all(row.outcome == "not judged" for row in rows):
+    good = [row for row in must if row.outcome == "ok"]
+    too_few = whole and 2 * len(good) < len(must)
+    if too_few or not judge.spoken or all(row.outcome == "not judged" for row in rows):
         return 2
     return 0
 
@@ -250,9 +244,6 @@ def failure(row: Row) -> Iterator[str]:
     yield from wrapped(f"{level}; {' '.join(row.revisions)}", " " * 6)
     for page in page_about(rule, row.revisions[-1]):
         yield " " * 6 + page.replace(SITE, "page ")
-    if row.outcome == "late":
-        yield "      The time was over before this rule could be judged."
-        return
     yield from what_broke(verdict)
     if rule.client:
         yield from labelled("Then", rule.client)
@@ -422,7 +413,7 @@ def summary(judge: Any, rows: list[Row]) -> Iterator[str]:
             yield f"{level}: {good}, {count['FAIL']} not."
     why: collections.Counter[str] = collections.Counter()
     for row in rows:
-        if row.rule.level == "MUST" and row.outcome in ("not judged", "late"):
+        if row.rule.level == "MUST" and row.outcome == "not judged":
             why[why_not(row)] += 1
     reasons = ", ".join(f"{number} {text}" for text, number in sorted(why.items()))
     count = outcomes(rows, "MUST")
@@ -437,8 +428,6 @@ def outcomes(rows: list[Row], level: str) -> collections.Counter[str]:
 
 
 def why_not(row: Row) -> str:
-    if row.outcome == "late":
-        return "were too late"
     if not row.applies:
         return "do not apply to this server"
     if row.lack().kind == "call":

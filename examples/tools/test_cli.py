@@ -92,7 +92,6 @@ CASES: List[Tuple[str, List[str], int, str, str]] = [
      ["call", "same", "--", *STRANGE], 0, '{"rows":[1, 2]}\n', ""),
     ("a value that a legacy server has wrapped is not printed twice",
      ["call", "wrapped", "--", *STRANGE], 0, "up\n", ""),
-    ("a number is not printed twice", ["call", "add", '{"a":2,"b":3}', "--", *DEMO], 0, "5\n", ""),
     ("other blocks become notes", ["call", "media", "--", *STRANGE], 0,
      "(image image/png)\n(audio audio/wav)\n(resource_link x:a)\n(resource x:b text/plain)\n", ""),
     ("a result may be empty", ["call", "nothing", "--", *STRANGE], 0, "", ""),
@@ -169,9 +168,11 @@ class TestCli(unittest.TestCase):
         self.assertEqual((0, b"\\u2713"), (done.returncode, done.stdout.rstrip()))
 
     def test_inspect_shows_what_a_server_offers(self) -> None:
+        status, version, _ = self.run_cli("--version")
+        self.assertEqual(0, status)
         for revision in "2024-11-05", "2026-07-28":
             self.assertEqual((0, f"""\
-mcp_ref demo {self.version()} speaks {revision}
+mcp_ref demo {version.split()[1]} speaks {revision}
   Add, divide, count, greet.
   tool add(a: integer, b: integer): Add two integers.
   tool divide(a: number, b: number): Divide a by b.
@@ -179,11 +180,6 @@ mcp_ref demo {self.version()} speaks {revision}
 before each step.
   tool greet(): Ask the user for a name, and greet.
 """, ""), self.run_cli("inspect", "--revision", revision, "--", *DEMO))
-
-    def version(self) -> str:
-        status, out, _ = self.run_cli("--version")
-        self.assertEqual(0, status)
-        return out.split()[1]
 
     def test_inspect_says_what_is_wrong_with_a_server(self) -> None:
         status, out, errors = self.run_cli("inspect", "--", *STRANGE)
@@ -208,21 +204,14 @@ before each step.
                                          found["resourceTemplates"]))
 
     def test_trace_shows_each_line_of_the_wire_and_the_time(self) -> None:
-        _, out, errors = self.run_cli("call", "count", '{"to":1}', "--trace", "--", *DEMO)
-        self.assertEqual("counted to 1\n", out)
-        self.assertRegex(errors, r"(?m)^\d\d:\d\d:[\d.]+ > \{.*\"tools/call\"")
-        self.assertRegex(errors, r"(?m)^\d\d:\d\d:[\d.]+ < \{.*\"counted to 1\".*\}$")
-
-    def test_trace_does_not_show_the_carriage_return_of_a_server_that_writes_crlf(self) -> None:
-        serve = "import sys\nsys.stdout.reconfigure(newline='\\r\\n')\n" + STRANGE[2]
+        """A line may end with CRLF. A line that is not a message is escaped."""
+        serve = ("import sys\nsys.stdout.reconfigure(newline='\\r\\n')\n"
+                 "sys.stdout.buffer.write(b'a\\xff\\x1b\\n')\n" + STRANGE[2])
         _, _, errors = self.run_cli("inspect", "--trace", "--", sys.executable, "-c", serve)
-        self.assertRegex(errors, r"(?m)^[\d:.]+ < .*\}$")
-        self.assertNotIn("}\\r\n", errors)
-
-    def test_trace_escapes_lines_that_are_not_messages(self) -> None:
-        code = "import sys\ninput(), sys.stdout.buffer.write(b'a\\xff\\x1b\\n')"
-        _, _, errors = self.run_cli("inspect", "--trace", "--", sys.executable, "-c", code)
+        self.assertRegex(errors, r'(?m)^\d\d:\d\d:[\d.]+ > \{.*"tools/list".*\}$')
+        self.assertRegex(errors, r'(?m)^\d\d:\d\d:[\d.]+ < \{.*"resources":.*\}$')
         self.assertRegex(errors, r"(?m)^[\d:.]+ < a\\xff\\x1b$")
+        self.assertNotIn("}\\r\n", errors)
 
     @unittest.skipUnless(os.name == "posix", "the standard library opens no console of Windows")
     def test_questions_are_answered_on_the_terminal(self) -> None:
