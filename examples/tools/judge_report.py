@@ -179,21 +179,13 @@ def report(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
     yield from summary(judge, rows)
 
 
-def info_of(judge: Any) -> Any:
-    """Return the serverInfo, or {}."""
+def opening(judge: Any) -> Iterator[str]:
     info: Any = {}
     for facts in judge.spoken:
-        meta = facts.opening.get("_meta")
-        own = facts.opening.get("serverInfo")
-        if type(meta) is dict:
-            own = own or meta.get(META + "serverInfo")
-        if type(own) is dict:
-            info = own
-    return info
-
-
-def opening(judge: Any) -> Iterator[str]:
-    info = info_of(judge)
+        for place, member in ((facts.opening.get("_meta"), META + "serverInfo"),
+                              (facts.opening, "serverInfo")):
+            if type(place) is dict and type(place.get(member)) is dict:
+                info = place[member]
     name = f"{info.get('name', 'a server')} {info.get('version', '')}".strip()
     spoken = ", ".join(facts.revision for facts in judge.spoken)
     if not spoken:
@@ -242,8 +234,11 @@ def failure(row: Row) -> Iterator[str]:
     yield from wrapped(f"{rule.title}.", f"{row.word:6}", " " * 6)
     level = LEVELS.get(rule.level, rule.level)
     yield from wrapped(f"{level}; {' '.join(row.revisions)}", " " * 6)
-    for page in page_about(rule, row.revisions[-1]):
-        yield " " * 6 + page.replace(SITE, "page ")
+    for slug in rule.slugs:
+        if slug in requirements():
+            page = address_of(requirements()[slug].page, row.revisions[-1])
+            yield " " * 6 + page.replace(SITE, "page ")
+            break
     yield from what_broke(verdict)
     if rule.client:
         yield from labelled("Then", rule.client)
@@ -285,17 +280,9 @@ def counts(rows: list[Row], verbose: bool) -> Iterator[str]:
                 yield from quiet(row)
 
 
-def page_about(rule: Any, revision: str) -> Iterator[str]:
-    """Yield the address of a page of the specification, that of the revision if any."""
-    for slug in rule.slugs:
-        if slug in requirements():
-            pages = requirements()[slug].page.split("; ")
-            yield address_of(max(pages, key=lambda page: revision in page), revision)
-            return
-
-
-def address_of(page: str, revision: str) -> str:
-    """Return the address of a page in a revision."""
+def address_of(pages: str, revision: str) -> str:
+    """Return the address of the page of the revision, or of the first page."""
+    page = max(pages.split("; "), key=lambda page: revision in page)
     if page.startswith("schema "):
         return f"{SITE}{revision}/schema"
     if page.startswith("JSON-RPC"):
@@ -406,25 +393,17 @@ def changed_tools(judge: Any, names: list[str]) -> Iterator[str]:
 
 def summary(judge: Any, rows: list[Row]) -> Iterator[str]:
     """Yield the counts of each level. The last line is about MUST."""
+    count = collections.Counter((row.rule.level, row.outcome) for row in rows)
     for level in ("NOTE", "SHOULD"):
-        count = outcomes(rows, level)
-        if count["ok"] or count["FAIL"]:
-            good = counted(count["ok"], "rule holds", "rules hold")
-            yield f"{level}: {good}, {count['FAIL']} not."
-    why: collections.Counter[str] = collections.Counter()
-    for row in rows:
-        if row.rule.level == "MUST" and row.outcome == "not judged":
-            why[why_not(row)] += 1
+        good, bad = count[level, "ok"], count[level, "FAIL"]
+        if good or bad:
+            yield f"{level}: {counted(good, 'rule holds', 'rules hold')}, {bad} not."
+    why = collections.Counter(why_not(row) for row in rows if (
+        row.rule.level == "MUST" and row.outcome == "not judged"))
     reasons = ", ".join(f"{number} {text}" for text, number in sorted(why.items()))
-    count = outcomes(rows, "MUST")
-    judged = counted(count["ok"] + count["FAIL"], "rule", "rules")
-    yield from wrapped(f"MUST: {judged} judged: {count['ok']} hold, {count['FAIL']} "
-                       f"fail. Not judged: {reasons or '0'}.")
-
-
-def outcomes(rows: list[Row], level: str) -> collections.Counter[str]:
-    """Count the outcomes of the rules of a level."""
-    return collections.Counter(row.outcome for row in rows if row.rule.level == level)
+    good, bad = count["MUST", "ok"], count["MUST", "FAIL"]
+    yield from wrapped(f"MUST: {counted(good + bad, 'rule', 'rules')} judged: {good} hold, "
+                       f"{bad} fail. Not judged: {reasons or '0'}.")
 
 
 def why_not(row: Row) -> str:

@@ -94,20 +94,18 @@ PATTERN = '{"jsonrpc":"2.0","error":{"code":"$code","message":"...","...":0},"..
 
 def step_of(rule: Any) -> int:
     """Return the step that a rule belongs to."""
-    step = 2
-    for number, areas in AREAS.items():
-        if rule.subject in areas:
-            step = number
+    step = next((number for number, areas in AREAS.items() if rule.subject in areas), 2)
     for slug in rule.slugs[:1]:
         step = STEPS_OF.get(slug, step)
-    if rule.transcript:
-        names = {*re.findall(r'"name":"(\w+)"', rule.text)}
-        if '"$tool"' in rule.text or names:
-            step = max(step, 3)
-        step = 5 if names & BESIDE and step < 5 else step
-        step = 6 if names & ASKING else step
-        if rule.transcript.revisions == (MODERN,):
-            step = LAST
+    names = {*re.findall(r'"name":"(\w+)"', rule.text)}
+    if '"$tool"' in rule.text or names:
+        step = max(step, 3)
+    if names & BESIDE:
+        step = max(step, 5)
+    if names & ASKING:
+        step = 6
+    if rule.transcript and rule.transcript.revisions == (MODERN,):
+        step = LAST
     return step
 
 
@@ -274,8 +272,10 @@ def stage_report(rows: list[Any], stage: int, judge: Any) -> tuple[int, list[str
         if bad:
             lines += ["", *failure(bad[0]), *to_build(step)[1:]]
             return 1, lines
-        if step in DEMANDS and not met(DEMANDS[step], some):
-            lines += [*missing(DEMANDS[step], judge), *to_build(step)]
+        demand = DEMANDS.get(step)
+        if demand and not any(row.outcome == "ok" and re.search(demand.pattern, row.rule.text)
+                              for row in some):
+            lines += [*missing(demand, judge), *to_build(step)]
             return 1, lines
     bad = [row for row in rows if row.bad and row.rule.level != "MUST"]
     if bad:
@@ -292,12 +292,6 @@ def count_of(step: int, rows: list[Any]) -> str:
     if waiting:
         text += f", {waiting} cannot be judged without special tools"
     return text + "."
-
-
-def met(demand: Demand, rows: list[Any]) -> bool:
-    """Tell whether a rule of a step holds whose messages have the pattern."""
-    return any(row.outcome == "ok" and re.search(demand.pattern, row.rule.text)
-               for row in rows)
 
 
 def missing(demand: Demand, judge: Any) -> Iterator[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import contextlib
-import io
 import itertools
 import json
 import os
@@ -132,9 +131,9 @@ class Connection:
         self.start = start
         self.barrier = barrier or first_method(revision)
         self.began = time.monotonic()
-        self.child = subprocess.Popen(
+        self.child: Any = subprocess.Popen(
             common.found(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, bufsize=0, start_new_session=True)
+            stderr=subprocess.PIPE, start_new_session=True)
         self.checker = LineChecker("Server", revision)
         self.lines: queue.Queue[bytes] = queue.Queue()
         self.errors: collections.deque[str] = collections.deque(maxlen=5)  # of stderr
@@ -186,32 +185,29 @@ class Connection:
         self.writer.submit(self.write, line + b"\n")
 
     def write(self, data: bytes) -> None:
-        assert self.child.stdin
         with contextlib.suppress(OSError, ValueError):  # the process has ended
             for index, part in enumerate(data.split(PAUSE)):
                 if index:
                     time.sleep(PAUSED)
-                while part:
-                    part = part[self.child.stdin.write(part):]
+                self.child.stdin.write(part)
+                self.child.stdin.flush()
 
     def end_input(self) -> None:
-        self.writer.submit(self.child.stdin.close)  # type: ignore[union-attr]
+        self.writer.submit(self.child.stdin.close)
 
     def ask_barrier(self) -> str:
         """Send a request that every server answers. Return its id."""
         name = f"{BARRIER}{next(self.barriers)}"
-        params: Any = {}
+        message: Any = {"jsonrpc": "2.0", "id": name, "method": self.barrier}
         if self.revision in MODERN_ERA:
-            params = {"params": {"_meta": modern_meta(None, self.revision)}}
-        message = {"jsonrpc": "2.0", "id": name, "method": self.barrier, **params}
+            message["params"] = {"_meta": modern_meta(None, self.revision)}
         self.send(json.dumps(message).encode())
         return name
 
     # Reading
 
     def read(self) -> None:
-        assert self.child.stdout
-        with io.BufferedReader(self.child.stdout) as out:  # type: ignore[type-var]
+        with self.child.stdout as out:
             for line in iter(lambda: out.readline(LONGEST_LINE), b""):
                 self.lines.put(line.rstrip(b"\n"))
                 if len(line) == LONGEST_LINE or self.lines.qsize() > MOST_LINES:
@@ -220,8 +216,7 @@ class Connection:
         self.lines.put(OVER)
 
     def read_errors(self) -> None:
-        assert self.child.stderr
-        with io.BufferedReader(self.child.stderr) as out:  # type: ignore[type-var]
+        with self.child.stderr as out:
             for line in iter(lambda: out.readline(LONGEST_LINE), b""):
                 text = line[:MOST_OF_ERROR].decode("utf-8", "replace").rstrip()
                 if text and not FRAME.match(text):
@@ -235,7 +230,10 @@ class Connection:
             return None
         if line == OVER:
             self.lines.put(OVER)
-            self.find_out_end()
+            if not self.ended:
+                self.ended = "it closed its stdout"
+                if self.wait_end(1):
+                    self.ended = f"the process ended with status {self.child.returncode}"
             return OVER
         if self.fresh:
             self.fresh = False
@@ -243,13 +241,6 @@ class Connection:
         if line.strip():
             self.checker.said(line)
         return line
-
-    def find_out_end(self) -> None:
-        if self.ended:
-            return
-        self.ended = "it closed its stdout"
-        if self.wait_end(1):
-            self.ended = f"the process ended with status {self.child.returncode}"
 
     def message(self, patient: bool, wanted: Callable[[Any], bool]) -> bytes | None:
         """Return the next line whose message is wanted, or None if there will be none.
@@ -457,9 +448,7 @@ class Talk(Play):
             return super().filled(value)
         text = str(self.space[value[1:-1]])
         middle = len(text) // 2
-        other = "A"
-        if text[middle:middle + 1] == other:
-            other = "B"
+        other = "B" if text[middle:middle + 1] == "A" else "A"
         return text[:middle] + other + text[middle + 1:]
 
     def say(self, mark: str, line: bytes) -> None:
@@ -530,8 +519,7 @@ class Talk(Play):
 
         Others may add members to results, and write 1 as 1.0.
         """
-        path: list[Any] | None = super().compared(relaxed(want, 0), integers(got, 0),
-                                                  names)
+        path: list[Any] | None = super().compared(relaxed(want), integers(got), names)
         return path
 
     def stripped(self, got: Any, want: Any) -> Any:
@@ -543,10 +531,9 @@ class Talk(Play):
             del got["params"]
         result = got.get("result")
         wanted = want.get("result") or {}
-        if not self.modern or type(result) is not dict or "resultType" in wanted:
-            return got
-        if result.get("resultType") == "complete":
-            del result["resultType"]
+        if self.modern and type(result) is dict and "resultType" not in wanted:
+            if result.get("resultType") == "complete":
+                del result["resultType"]
         return got
 
     def silence(self) -> None:
@@ -589,22 +576,18 @@ class Talk(Play):
 # --- Comparing, and saying what differs -----------------------------------------------
 
 
-def relaxed(value: Any, depth: int) -> Any:
+def relaxed(value: Any, depth: int = 0) -> Any:
     """Allow further members in each object inside a message."""
     if type(value) is list:
         return [relaxed(item, depth) for item in value]
     if type(value) is dict:
         more = {"...": 0} if depth else {}
-        return {**{name: relaxed(item, depth + 1) for name, item in value.items()},
-                **more}
+        return {name: relaxed(item, depth + 1) for name, item in value.items()} | more
     return value
 
 
-def integers(value: Any, depth: int) -> Any:
-    """Write 1.0 as 1, which is the same integer in JSON Schema.
-
-    An id stays unchanged.
-    """
+def integers(value: Any, depth: int = 0) -> Any:
+    """Write 1.0 as 1, which is the same integer in JSON Schema. Ids stay unchanged."""
     if type(value) is list:
         return [integers(item, depth) for item in value]
     if type(value) is dict:

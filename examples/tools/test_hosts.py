@@ -41,12 +41,8 @@ def tool_with(schema: Any) -> Dict[str, Any]:
 def findings_at(place: str, value: Any) -> List[hosts.Finding]:
     """Put a value at a place of a tool or a result that is otherwise fine."""
     tool = tool_with({"type": "string"})
-    server_name = ""
-    if place == "tool name":
+    if place in ("tool name", "server and tool name"):
         tool["name"] = value
-    elif place == "server and tool name":
-        server_name = value[:10]
-        tool["name"] = value[10:]
     elif place == "property name":
         tool["inputSchema"]["properties"] = {value: {"type": "string"}}
     elif place == "input schema":
@@ -55,7 +51,7 @@ def findings_at(place: str, value: Any) -> List[hosts.Finding]:
         tool["outputSchema"] = value
     else:
         tool = tool_with(value)
-    return hosts.findings([tool], server_name)
+    return hosts.findings([tool])
 
 
 def output_of(*argv: str) -> "tuple[int, str]":

@@ -398,17 +398,13 @@ class TestTheSessionIsUnchanged(WiretapTest):
     def test_stderr_is_recorded_and_names_the_cause_of_an_early_end(self) -> None:
         """An exception at import is such a cause. A crash may end its last line or not."""
         process = self.start(self.command(code="import no_such_module"))
-        self.assertIn(b"no_such_module", process.stderr.read())
         self.assertEqual(1, process.wait(DEADLINE))
         entries = self.entries()
         said = [one["text"] for one in entries if one["kind"] == "stderr"]
-        self.assertEqual("Traceback (most recent call last):", said[0])
         cause = "ModuleNotFoundError: No module named 'no_such_module'"
-        self.assertEqual(cause, said[-1])
+        self.assertEqual(("Traceback (most recent call last):", cause), (said[0], said[-1]))
         self.assertEqual(["the server ended with status 1, before its input ended; stderr ends "
                           f"with: {cause}"], entries[-1]["flags"])
-        report = "\n".join(wiretap.report(entries))
-        self.assertRegex(report, f"The last lines of stderr\n(.*\n)+.* s   {cause}")
         self.assertIn("stderr ends with: last", told([HELLO[0], "E fine", "E last\r", "E ", "! 3"]))
 
     def test_a_client_sees_no_difference_between_a_server_and_its_wiretap(self) -> None:

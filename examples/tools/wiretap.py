@@ -271,10 +271,8 @@ SYMPTOMS = (
 
 def symptom(fault: str) -> int:
     """Return the number of the row of SYMPTOMS that a fault belongs to."""
-    for number, row in enumerate(SYMPTOMS):
-        if any(words in fault for words in row.words.split("|")):
-            return number
-    raise AssertionError("the last row fits every fault")
+    return next(number for number, row in enumerate(SYMPTOMS)
+                if any(words in fault for words in row.words.split("|")))
 
 
 # --- Watch: finds faults in a conversation --------------------------------------------
@@ -328,11 +326,18 @@ def era(modern: bool) -> str:
 class OpenRequest:
     """A request that has no response so far."""
 
-    def __init__(self, entry: Entry, meta: Json) -> None:
-        self.entry = entry
-        self.meta = meta
-        self.is_modern = META + "protocolVersion" in meta
+    def __init__(self, entry: Entry, message: Json) -> None:
+        """Complete the entry of the message."""
+        self.method = message["method"]
+        self.params = members(message.get("params"))
+        self.meta = members(self.params.get("_meta"))
+        self.is_modern = META + "protocolVersion" in self.meta
         self.is_cancelled = False
+        self.entry = entry
+        entry["id"] = message["id"]
+        entry["method"] = self.method
+        entry["name"] = first_string(*map(
+            self.params.get, ("name", "uri", "protocolVersion", "level")))
         self.fault = f"no response to {name_of_request(entry)}"
 
 
@@ -435,31 +440,24 @@ class Watch:
 
     def _take_request(self, entry: Entry, message: Json) -> None:
         way = entry["way"]
-        method = message["method"]
-        rid = message["id"]
-        params = members(message.get("params"))
-        entry["id"] = rid
-        entry["method"] = method
-        entry["name"] = first_string(params.get("name"), params.get("uri"),
-                                     params.get("protocolVersion"), params.get("level"))
-        request = OpenRequest(entry, members(params.get("_meta")))
+        request = OpenRequest(entry, message)
         self._check_identity(entry, request)
         self._check_order(entry, request)
-        self._check_capability(entry, method)
-        self._open[way][rid] = request
-        self._used_ids[way].add(rid)
+        self._check_capability(entry, request.method)
+        self._open[way][entry["id"]] = request
+        self._used_ids[way].add(entry["id"])
         if way == ">" and request.is_modern:
             self._declared[">"] = members(
                 request.meta.get(META + "clientCapabilities"))
-        elif way == ">" and method == "initialize":
-            self._declared[">"] = members(params.get("capabilities"))
+        elif way == ">" and request.method == "initialize":
+            self._declared[">"] = members(request.params.get("capabilities"))
             self.state = INITIALIZING
 
     def _check_identity(self, entry: Entry, request: OpenRequest) -> None:
         """Check the id of a request, and whether its sender may send it."""
         flags = entry["flags"]
         way = entry["way"]
-        method = entry["method"]
+        method = request.method
         rid = entry["id"]
         # In the modern era, only open requests need different ids.
         used = self._open[way] if request.is_modern else self._used_ids[way]
@@ -474,7 +472,7 @@ class Watch:
     def _check_order(self, entry: Entry, request: OpenRequest) -> None:
         """Check whether a request fits the era, the revision and the handshake."""
         flags = entry["flags"]
-        method = entry["method"]
+        method = request.method
         modern = request.is_modern
         session_is_modern = None if self.revision is None else self.revision.modern
         if entry["way"] == "<":
@@ -525,7 +523,7 @@ class Watch:
         request = self._request_of(entry, requester)
         if request is None:
             return
-        entry["method"] = request.entry["method"]
+        entry["method"] = request.method
         entry["name"] = request.entry["name"]
         entry["of"] = request.entry["n"]
         entry["ms"] = round((entry["at"] - request.entry["at"]) * 1000, 3)
@@ -556,7 +554,7 @@ class Watch:
 
     def _take_error(self, entry: Entry, request: OpenRequest, error: Json) -> None:
         """Act on an error response of the server."""
-        method = request.entry["method"]
+        method = request.method
         data = members(error.get("data"))
         if method == "initialize":
             self.state = NEW
@@ -572,7 +570,7 @@ class Watch:
 
     def _take_result(self, entry: Entry, request: OpenRequest, result: Json) -> None:
         """Act on a result of the server."""
-        method = request.entry["method"]
+        method = request.method
         if request.is_modern and "resultType" not in result:
             entry["flags"].append("eras mixed: the result of a modern request has no "
                                   "resultType")
@@ -580,7 +578,13 @@ class Watch:
             self.revision = REVISIONS.get(str(request.meta[META + "protocolVersion"]))
         info = members(members(result.get("_meta")).get(META + "serverInfo"))
         if method == "initialize":
-            self._take_handshake(entry, request, result.get("protocolVersion"))
+            version = result.get("protocolVersion")
+            if version != request.entry["name"]:
+                entry["about"] = first_string(version)
+            self.revision = REVISIONS.get(str(version))
+            if self.revision is None or self.revision.modern:
+                entry["flags"].append("initialize cannot agree on the protocol version "
+                                      f"{to_json(version)}")
             info = members(result.get("serverInfo"))
         if method in ("initialize", DISCOVER):
             self._declared["<"] = members(result.get("capabilities"))
@@ -588,15 +592,6 @@ class Watch:
             entry["server"] = f"{info.get('name')} {info.get('version')}"
         for asked in members(result.get("inputRequests")).values():
             self._check_capability(entry, str(members(asked).get("method")))
-
-    def _take_handshake(self, entry: Entry, request: OpenRequest, version: Any) -> None:
-        """Note the version of a session, which the result of initialize names."""
-        if version != request.entry["name"]:
-            entry["about"] = first_string(version)
-        self.revision = REVISIONS.get(str(version))
-        if self.revision is None or self.revision.modern:
-            entry["flags"].append("initialize cannot agree on the protocol version "
-                                  f"{to_json(version)}")
 
     # Notifications.
 
@@ -625,8 +620,7 @@ class Watch:
                 f"out of order: notifications/initialized came {self.state}")
             return
         self.state = READY
-        methods = [request.entry["method"] for request in self._open[">"].values()]
-        if "initialize" in methods:
+        if "initialize" in [request.method for request in self._open[">"].values()]:
             entry["flags"].append("handshake cut short: initialize has no response yet")
 
     def _take_cancelled(self, entry: Entry, params: Json) -> None:
@@ -636,12 +630,12 @@ class Watch:
         for side in (way, OPPOSITE[way]):
             request = self._open[side].get(rid) if type(rid) in (int, str) else None
             # Only subscriptions/listen of the other side may be cancelled.
-            if request and (side == way or request.entry["method"] == LISTEN):
+            if request and (side == way or request.method == LISTEN):
                 self._cancel(entry, request)
                 break
 
     def _cancel(self, entry: Entry, request: OpenRequest) -> None:
-        method = request.entry["method"]
+        method = request.method
         entry["of"] = request.entry["n"]
         entry["about"] = name_of_request(request.entry)
         waited = entry["at"] - request.entry["at"]
@@ -656,11 +650,10 @@ class Watch:
         token = params.get("progressToken")
         entry["about"] = to_json(params.get("progress"))
         for request in self._open[OPPOSITE[entry["way"]]].values():
-            if "progressToken" in request.meta:
-                if request.meta["progressToken"] == token:
-                    entry["of"] = request.entry["n"]
-                    entry["name"] = request.entry["name"]
-                    return
+            if "progressToken" in request.meta and request.meta["progressToken"] == token:
+                entry["of"] = request.entry["n"]
+                entry["name"] = request.entry["name"]
+                return
         entry["flags"].append(f"the progress has the token {to_json(token)}, which no "
                               "open request has")
 
@@ -699,7 +692,7 @@ class Watch:
             return entry
         for requests in self._open.values():
             for request in requests.values():
-                if not request.is_cancelled and request.entry["method"] != LISTEN:
+                if not request.is_cancelled and request.method != LISTEN:
                     waited = entry["at"] - request.entry["at"]
                     flags.append(f"{request.fault} for {waited:.1f} s")
         if self.state == INITIALIZING:
@@ -712,7 +705,7 @@ class Watch:
     def _when_ended(self) -> str:
         """Say what was going on when the server ended before its input."""
         names = [name_of_request(request.entry) for request in self._open[">"].values()
-                 if request.entry["method"] != LISTEN]
+                 if request.method != LISTEN]
         if self.revision is None:  # it has never answered
             return ", before its input ended"
         return f" during {', '.join(names)}" if names else " between two requests"
