@@ -29,12 +29,11 @@ from typing import Any, Callable, Iterator, NamedTuple
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
 
-from mcp_ref import validate  # noqa: E402
+from mcp_ref import LISTS, META, validate  # noqa: E402
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 MODERN_ERA = REVISIONS[4:]  # those without a handshake
 MODERN, BATCHES = REVISIONS[-1], "2025-03-26"
-META = "io.modelcontextprotocol/"
 LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 PREFIX = re.compile(rf"{LABEL}(?:\.{LABEL})*")
 NAME = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?)?")
@@ -44,11 +43,6 @@ DEFINED = {META + name for name in (  # keys of _meta in the modern revision
     "subscriptionId")}
 NAMED = "serverInfo stands in _meta of each modern result, and of no other"
 STANDARD = {-32700, -32600, -32601, -32602, -32603}
-LISTS = (
-    "tools/list",
-    "prompts/list",
-    "resources/list",
-    "resources/templates/list")
 CACHED = ("server/discover", "resources/read", *LISTS)
 MAY_ASK = ("tools/call", "prompts/get", "resources/read")  # input_required
 CODES = {MODERN: {-32020: None, -32021: "MissingRequiredClientCapabilityError",
@@ -206,12 +200,12 @@ def messages(revision: str, side: str) -> dict[str, str]:
 
 def result_of(revision: str, side: str, method: str) -> str:
     """Name the definition of the result of a request that this side wrote."""
-    name = messages(revision, side).get(method, "")
-    wanted = name[:-len("Request")] + "Result"
-    if name and wanted in definitions(revision):
-        return wanted
-    empty = name and "EmptyResult" in definitions(revision)
-    return "EmptyResult" if empty else "Result"
+    name = messages(revision, side).get(method)
+    if name:
+        for wanted in (name[:-len("Request")] + "Result", "EmptyResult"):
+            if wanted in definitions(revision):
+                return wanted
+    return "Result"
 
 
 # --- The rules ------------------------------------------------------------------------
@@ -302,19 +296,17 @@ class LineChecker:
         if not isinstance(params, dict):
             params = {}
         if "result" in message or "error" in message:
-            self.response_heard(key, message.get("result"))
+            result = message.get("result")
+            method, _ = self.asks.pop(key, ("", ""))
+            if method == "initialize" and isinstance(result, dict):
+                agreed = result.get("protocolVersion")
+                self.revision = agreed if agreed in REVISIONS else ""
         elif message.get("method") == "notifications/cancelled" and "id" not in message:
             cancelled = key_of(params.get("requestId"))
             self.answered(cancelled)
             self.cancelled.add(cancelled)
         elif type(message.get("id")) in (str, int):
             self.request_heard(key, message, params)
-
-    def response_heard(self, key: str, result: Any) -> None:
-        method, _ = self.asks.pop(key, ("", ""))
-        if method == "initialize" and isinstance(result, dict):
-            agreed = result.get("protocolVersion")
-            self.revision = agreed if agreed in REVISIONS else ""
 
     def request_heard(self, key: str, message: Any, params: Any) -> None:
         method = message.get("method")
@@ -337,10 +329,7 @@ class LineChecker:
             self.acknowledged[key] = False
 
     def answered(self, key: str) -> Any:
-        """Remove a request from the list, and return it.
-
-        Return None if it does not exist.
-        """
+        """Remove a request from the list. Return it, or None if it does not exist."""
         entry = self.asked[key].pop() if self.asked.get(key) else None
         if entry and entry[0] == "subscriptions/listen":
             self.acknowledged.pop(key, None)
@@ -460,18 +449,17 @@ class LineChecker:
         if need and self.side == "Server" and self.revision:
             self.check(self.agreed("capabilities", self.revision), need in self.granted,
                        f"{method} is sent to a client that does not offer {need}")
-        for name in params.get("capabilities", {}).get("extensions", ()):
-            self.check_extension(name)
+        self.check_extensions(params.get("capabilities", {}))
 
     def check_right_to_ask(self, method: str) -> None:
         """Judge whether a server may send a request now."""
         if self.side == "Client" or self.revision not in ("", MODERN):
             return
-        slug = "life.server-no-early-requests"
+        text = "a server starts no request in the modern era"
         if self.modern_heard:
-            slug = "base.direction.no-server-requests"
-        if self.modern_heard or method != "ping":
-            self.check(slug, False, "a server starts no request in the modern era")
+            self.check("base.direction.no-server-requests", False, text)
+        elif method != "ping":
+            self.check("life.server-no-early-requests", False, text)
 
     @staticmethod
     def agreed(what: str, revision: str) -> str:
@@ -481,11 +469,12 @@ class LineChecker:
         level = "should" if revision < "2025-06-18" else "must"
         return f"life.operate.{what}-{level}"
 
-    def check_extension(self, name: str) -> None:
-        prefix, _, rest = name.rpartition("/")
-        self.check("ver.ext.id-grammar", bool(PREFIX.fullmatch(prefix) and
-                                              NAME.fullmatch(rest)),
-                   f"{name} is not a valid name of an extension")
+    def check_extensions(self, capabilities: Any) -> None:
+        for name in capabilities.get("extensions", ()):
+            prefix, _, rest = name.rpartition("/")
+            good = bool(PREFIX.fullmatch(prefix) and NAME.fullmatch(rest))
+            self.check("ver.ext.id-grammar", good,
+                       f"{name} is not a valid name of an extension")
 
     def check_notification(self, message: Any) -> None:
         method, params = message["method"], message.get("params", {})
@@ -618,9 +607,7 @@ class LineChecker:
             return
         self.check("base.error.message-short", not STACK.search(error["message"]),
                    "the message of an error holds a stack trace")
-        known = CODES["2025-11-25"]
-        if revision in MODERN_ERA:
-            known = CODES[MODERN]
+        known = CODES[MODERN if revision in MODERN_ERA else "2025-11-25"]
         if code not in STANDARD and code not in known:
             self.check_own_code(code, revision)
         elif code == -32042:
@@ -734,8 +721,7 @@ class LineChecker:
         slug = {"tools": "tools.capability", "prompts": "prompts.capability",
                 "resources": "res.capability",
                 "completions": "comp.capability"}.get(need, "")
-        if method in LISTS and not any(result.get(name) for name in (
-                "tools", "prompts", "resources", "resourceTemplates")):
+        if method in LISTS and not any(result.get(name) for name in LISTS.values()):
             slug = ""  # an empty list does not offer anything
         self.check(slug, need in offered,
                    f"{method} is served, but its capability is not declared")
@@ -745,8 +731,7 @@ class LineChecker:
         if method in ("initialize", "server/discover"):
             capabilities = result.get("capabilities", {})
             self.offered = {**(self.offered or {}), **capabilities}
-            for name in capabilities.get("extensions", ()):
-                self.check_extension(name)
+            self.check_extensions(capabilities)
         elif self.offered is not None and method in CAPABILITY:
             self.check_declared(result, method, CAPABILITY[method], self.offered)
         if method in LISTS and "cacheScope" in result:
