@@ -137,12 +137,8 @@ def is_for_others(rule: Rule) -> bool:
 
 
 def rule_of(transcript: Transcript, client: str) -> Rule:
-    """Make a rule of a transcript, whose steps may contain "= <?" instead of "<?"."""
-    steps = [("<?", text[2:]) if mark == "=" and text.startswith("<?") else (mark, text)
-             for mark, text in transcript.steps]
     level = "NOTE" if transcript.level == "OURS" else transcript.level
-    return Rule(transcript.title, level, transcript.slugs, client,
-                transcript._replace(steps=steps))
+    return Rule(transcript.title, level, transcript.slugs, client, transcript)
 
 
 def line_rule(slug: str) -> Rule:

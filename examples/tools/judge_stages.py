@@ -185,7 +185,7 @@ def rule_about(why: str, line: bytes, reply: Any) -> Transcript:
         is_right = f"(json.dumps(last.get('id')), code) in {right}"
         steps += [("<", PATTERN), ("=", f"{is_right}  # {expectation(reply)}")]
     if why.startswith("a malformed response"):  # it may be ignored as well
-        steps = [("<?", PATTERN), (">", f"<{why}>")]
+        steps = [("=", f"<?{PATTERN}"), (">", f"<{why}>")]
     return Transcript(why, "MUST", (), ("raw",), (), steps)
 
 

@@ -395,12 +395,13 @@ class Talk(Play):
             end.ids.next()
         self.space.update(names)
         self.allowed: list[Any] = []  # patterns of lines that may arrive at any time
-        self.expected = " ".join(text for mark, text in rule.steps if mark[0] == "<")
+        self.expected = " ".join(text for mark, text in rule.steps
+                                 if mark[0] == "<" or text.startswith("<?"))
         self.waiting = ""  # the method of the request that was sent last
 
     def step(self, mark: str, text: str) -> None:
-        if mark == "<?":
-            self.allowed.append(json.loads(text))
+        if text.startswith("<?"):
+            self.allowed.append(json.loads(text[2:]))
         elif mark == ">" and not text:
             self.said.append("> (the end of stdin)")
             self.end.end_input()

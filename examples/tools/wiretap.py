@@ -57,8 +57,7 @@ to_json = json.dumps
 def write(fd: int, data: bytes) -> None:
     """Write all bytes to a file descriptor."""
     while data:
-        written = os.write(fd, data)
-        data = data[written:]
+        data = data[os.write(fd, data):]
 
 
 class Pump(threading.Thread):
@@ -818,11 +817,8 @@ def label(entry: Entry, width: int = 60) -> str:
 def heading(entries: list[Entry]) -> str:
     """Name a session by its server, or else by its command, and by its time."""
     first = entries[0]
-    title = shown(label(first))
-    for entry in entries:
-        if "server" in entry:
-            title = shown(entry["server"])
-            break
+    names = [entry["server"] for entry in entries if "server" in entry]
+    title = shown(names[0] if names else label(first))
     if "epoch" in first:
         title += time.strftime(", %Y-%m-%d %H:%M:%S", time.localtime(first["epoch"]))
     return title
@@ -886,12 +882,10 @@ def report(entries: list[Entry]) -> Iterator[str]:
     yield heading(entries)
     yield f"  {label(entries[0], 200)}"
     yield f"  {last['about'] if last['kind'] == 'end' else 'the record breaks off'}"
-    calls = []
     requests = [entry for entry in entries if entry["kind"] == "request"]
     requests.sort(key=lambda entry: outcomes[entry["n"]].ms, reverse=True)
-    for entry in requests:
-        words = outcomes[entry["n"]].words
-        calls.append(f"  {entry['at']:9.3f} s   {label(entry):<50} {words}")
+    calls = [f"  {entry['at']:9.3f} s   {label(entry):<50} {outcomes[entry['n']].words}"
+             for entry in requests]
     if len(calls) > MOST_CALLS:
         calls[MOST_CALLS:] = [f"{'':16}and {len(calls) - MOST_CALLS} more"]
     said = [f"  {entry['at']:9.3f} s   {shown(entry['text'], 200)}"
