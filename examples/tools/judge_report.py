@@ -8,18 +8,14 @@ from __future__ import annotations
 import collections
 import contextlib
 import json
-import os
 import re
-import sys
 import textwrap
 from typing import Any, Iterator
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from common import escape  # noqa: E402
-from judge_talk import FIXTURE, WRONG_COMMAND, shown, special  # noqa: E402
-from line_checker import requirements  # noqa: E402
-from test_mcp_ref import META, MODERN  # noqa: E402
+from common import escape
+from judge_talk import FIXTURE, WRONG_COMMAND, shown, special
+from line_checker import requirements
+from test_mcp_ref import META, MODERN
 
 WIDTH = 80
 MOST_SAID = 6  # lines of a conversation

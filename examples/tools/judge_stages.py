@@ -7,20 +7,16 @@ Stage 1 plays the lines of the table ENVELOPE in test_mcp_ref.py.
 from __future__ import annotations
 
 import json
-import os
 import re
-import sys
 from typing import Any, Iterator, NamedTuple
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from common import escape  # noqa: E402
-from judge_report import (changed_tools, counted, failure,  # noqa: E402
+from common import escape
+from judge_report import (changed_tools, counted, failure,
                           stderr_lines, what_broke, wrapped)
-from judge_talk import (BYTES, FIXTURE, UNFLUSHED, WRONG_COMMAND, Broken,  # noqa: E402
+from judge_talk import (BYTES, FIXTURE, UNFLUSHED, WRONG_COMMAND, Broken,
                         Connection, Talk, Verdict, Waits, answers_at_end, parsed,
                         shown)
-from test_mcp_ref import ENVELOPE, MODERN, Transcript, hello  # noqa: E402
+from test_mcp_ref import ENVELOPE, MODERN, Transcript, hello
 
 LAST = 7
 STEPS = {  # number -> (name, what to build)

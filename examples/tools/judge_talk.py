@@ -15,18 +15,14 @@ import queue
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from typing import Any, Callable, NamedTuple
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path[:0] = [ROOT, os.path.dirname(os.path.abspath(__file__))]
-
-import common  # noqa: E402
-from line_checker import MODERN_ERA, LineChecker  # noqa: E402
-from mcp_ref import Client  # noqa: E402
-from test_mcp_ref import (Play, Transcript, difference,  # noqa: E402
+import common
+from line_checker import MODERN_ERA, LineChecker  # it puts mcp_ref.py on the path
+from mcp_ref import Client
+from test_mcp_ref import (Play, Transcript, difference,
                           fixture_server, hello, modern_meta)
 
 SILENCE = 0.3  # seconds after which the judge asks whether the server is still there

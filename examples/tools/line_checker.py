@@ -18,16 +18,16 @@ check.
 from __future__ import annotations
 
 import collections
-import csv
 import functools
 import json
-import os
 import re
 import sys
+from pathlib import Path
 from typing import Any, Callable, Iterator, NamedTuple
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, ROOT)
+ROOT = Path(__file__).resolve().parents[2]
+SPEC = ROOT / ".ci" / "spec"
+sys.path.insert(0, str(ROOT))
 
 from mcp_ref import LISTS, META, validate  # noqa: E402
 
@@ -131,9 +131,8 @@ class Requirement(NamedTuple):
 @functools.lru_cache(maxsize=None)
 def requirements() -> dict[str, Requirement]:
     """Return the requirements of the specification by their slugs."""
-    path = os.path.join(ROOT, ".ci", "spec", "requirements-stdio.tsv")
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = [*csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)][1:]
+    text = (SPEC / "requirements-stdio.tsv").read_text(encoding="utf-8")
+    rows = [line.split("\t") for line in text.rstrip("\n").split("\n")[1:]]
     return {row[0]: Requirement(*row) for row in rows}
 
 
@@ -143,9 +142,8 @@ def requirements() -> dict[str, Requirement]:
 @functools.lru_cache(maxsize=None)
 def definitions(revision: str) -> Any:
     """Load the definitions of a revision's official schema."""
-    path = os.path.join(ROOT, ".ci", "spec", "schema", revision + ".json")
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)["$defs"]
+    text = (SPEC / "schema" / f"{revision}.json").read_text(encoding="utf-8")
+    return json.loads(text)["$defs"]
 
 
 @functools.lru_cache(maxsize=None)
