@@ -27,15 +27,15 @@ import argparse
 import concurrent.futures
 import contextlib
 import json
-import os
 import re
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
 
 import common  # noqa: E402
 from judge_report import FEATURES, RANK, report, rows_of, status_of  # noqa: E402
@@ -109,10 +109,9 @@ class Rule(NamedTuple):
 
 def read_rules() -> list[Rule]:
     """Read judge_rules.txt, and the transcripts of the suite with special tools."""
-    with open(os.path.join(HERE, "judge_rules.txt"), encoding="utf-8") as file:
-        parts = re.split(r"(?m)^(?=== )", file.read())[1:]
+    text = (HERE / "judge_rules.txt").read_text(encoding="utf-8")
     rules = []
-    for part in parts:
+    for part in re.split(r"(?m)^(?=== )", text)[1:]:
         client = re.search(r"(?m)^~ (.*)", part)
         text = re.sub(r"(?m)^~.*\n", "", part)
         text = text.replace("<? ", "= <?")

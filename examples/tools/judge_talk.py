@@ -560,14 +560,14 @@ class Talk(Play):
         if params is not None:
             message["params"] = params
         if self.modern:
-            meta = {"_meta": modern_meta(self.offers)}
-            message["params"] = {**meta, **(params or {})}
+            message["params"] = {"_meta": modern_meta(self.offers), **(params or {})}
         self.say(">", json.dumps(message).encode())
+        wanted = f"the response to {method}"
         for _ in range(100):
-            got = self.take(f"the response to {method}")
+            got = self.take(wanted)
             if type(got) is dict and "method" not in got and got.get("id") == name:
                 return got
-        raise Broken(f"the response to {method}", "100 other lines")
+        raise Broken(wanted, "100 other lines")
 
 
 # --- Comparing, and saying what differs -----------------------------------------------
@@ -639,11 +639,8 @@ def at_path(value: Any, path: list[Any]) -> Any:
 
 def named(want: Any, names: dict[str, Any]) -> str:
     """Describe an expected value in words."""
-    if not isinstance(want, str):
-        return shown(want, 200)
-    if want[:1] == "$":
-        name = want[1:].rstrip("?")
-        return shown(names[name], 200) if name in names else "a value"
+    if isinstance(want, str) and want.startswith("$"):
+        want = names.get(want[1:].rstrip("?"), "...")
     return "a value" if want == "..." else shown(want, 200)
 
 
