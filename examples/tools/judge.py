@@ -380,16 +380,12 @@ class Judge:
                     break
                 facts.names.setdefault("paged", method)
                 if cursor in seen:
-                    self.note_endless(talk, cursor)
+                    broken = Broken("a list that ends",
+                                    f"the cursor {shown(cursor, 60)} again")
+                    self.judge_line("note.page.ends", talk.end, Verdict(
+                        "FAIL", None, tuple(talk.said[-4:]), broken))
                     break
                 seen.append(cursor)
-
-    def note_endless(self, talk: Talk, cursor: Any) -> None:
-        rule = line_rule("note.page.ends")
-        if self.chosen(rule):
-            broken = Broken("a list that ends", f"the cursor {shown(cursor, 60)} again")
-            self.note(rule, talk.revision,
-                      Verdict("FAIL", None, tuple(talk.said[-4:]), broken))
 
     def allowed(self, tool: Any) -> bool:
         """Tell whether the judge may call a tool."""
@@ -538,8 +534,7 @@ class Judge:
 
     def judge_revision(self, facts: Facts) -> list[Any]:
         """Play the rules that can share a connection, and start the others."""
-        legacy = [one.revision for one in self.spoken if one.revision not in MODERN_ERA]
-        newest = max(legacy, default="")
+        newest = facts.names.get("newest", "")
         shared, jobs = [], []
         for rule in self.rules:
             if not rule.transcript or facts.revision not in rule.transcript.revisions:

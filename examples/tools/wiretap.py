@@ -835,17 +835,16 @@ def outcomes_of(entries: list[Entry]) -> dict[int, Outcome]:
     """Return the outcome of each request of a session, by its number."""
     outcomes: dict[int, Outcome] = {}
     for entry in entries:
-        if entry["kind"] == "request" and entry["method"] == LISTEN:
-            outcomes[entry["n"]] = Outcome(float("inf"), "open until the end")
-        elif entry["kind"] == "request":
-            outcomes[entry["n"]] = Outcome(float("inf"), "no response")
+        if entry["kind"] == "request":
+            words = "open until the end" if entry["method"] == LISTEN else "no response"
+            outcomes[entry["n"]] = Outcome(float("inf"), words)
         elif "ms" in entry:
-            words = [f"{entry['ms']:.1f} ms"]
+            parts = [f"{entry['ms']:.1f} ms"]
             if entry["kind"] != "result":
-                words.append(entry["kind"])
+                parts.append(entry["kind"])
             if entry["about"]:
-                words.append(shown(entry["about"]))
-            outcomes[entry["of"]] = Outcome(entry["ms"], ", ".join(words))
+                parts.append(shown(entry["about"]))
+            outcomes[entry["of"]] = Outcome(entry["ms"], ", ".join(parts))
         elif entry.get("method") == "notifications/cancelled" and "of" in entry:
             outcomes[entry["of"]] = outcomes[entry["of"]]._replace(words="cancelled")
     return outcomes
