@@ -426,11 +426,11 @@ class TestProcesses(unittest.TestCase):
 class TestClient(unittest.TestCase):
     """The client of step 3, on its command line."""
 
-    def client(self, words: List[str], command: List[str], **options: Any) -> Any:
+    def client(self, words: List[str], command: List[str]) -> Any:
         return subprocess.run(
             [*PYTHON, str(HERE / "3_client.py"), *words, "--", *command], text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            timeout=DEADLINE, **options)
+            timeout=DEADLINE)
 
     def odd(self, code: str) -> List[str]:
         """Return the command of a server that answers initialize and then runs some code.

@@ -272,19 +272,14 @@ def show_result(result: Json) -> None:
             texts.append(block["text"])
             print(escape(block["text"], "\n"))
         else:
-            show(describe_block(block))
+            resource = block.get("resource") or block
+            words = (block.get("type"), resource.get("uri"), resource.get("mimeType"))
+            show(f"({' '.join(str(word) for word in words if word)})")
     structured = result.get("structuredContent")
     if structured is not None and not any(says(text, structured) for text in texts):
         print(escape(json.dumps(structured, indent=2, ensure_ascii=False), "\n"))
     if result.get("isError"):
         complain("the tool has failed (isError)")
-
-
-def describe_block(block: Json) -> str:
-    """Return the type of a block, its URI and its MIME type, as far as it has them."""
-    resource = block.get("resource") or block
-    words = (block.get("type"), resource.get("uri"), resource.get("mimeType"))
-    return f"({' '.join(str(word) for word in words if word)})"
 
 
 def says(text: str, structured: Any) -> bool:

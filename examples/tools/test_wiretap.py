@@ -236,19 +236,13 @@ class WiretapTest(unittest.TestCase):
 
     def start(self, command: List[str]) -> Any:
         """Start a process. It is killed at the deadline, so that no test waits for ever."""
-        process = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
         alarm = threading.Timer(DEADLINE, process.kill)
         alarm.start()
-
-        def stop() -> None:
-            alarm.cancel()
-            process.kill()
-            process.wait(DEADLINE)
-            for pipe in (process.stdin, process.stdout, process.stderr):
-                pipe.close()
-
-        self.addCleanup(stop)
+        self.addCleanup(process.__exit__, None, None, None)
+        self.addCleanup(process.kill)
+        self.addCleanup(alarm.cancel)
         return process
 
     def play(self, command: List[str], data: bytes = b"", stdout: int = -1) -> Any:
@@ -260,15 +254,6 @@ class WiretapTest(unittest.TestCase):
                 contextlib.redirect_stderr(io.StringIO()) as errors:
             status = wiretap.main(["--report", *arguments])
         return status, out.getvalue(), errors.getvalue()
-
-    def read(self, process: Any, size: int) -> bytes:
-        """Read exactly so many bytes from the stdout of a process."""
-        data = b""
-        while len(data) < size:
-            chunk = os.read(process.stdout.fileno(), size - len(data))
-            self.assertTrue(chunk, f"ended after {data!r}")
-            data += chunk
-        return data
 
     def entries(self) -> List[Any]:
         with open(self.path("log"), encoding="ascii") as file:
@@ -304,7 +289,8 @@ class TestTheSessionIsUnchanged(WiretapTest):
         process = self.start(self.command())
         for part in (b"{", b'"a"', b"\n", b"}"):
             process.stdin.write(part)
-            self.assertEqual(part, self.read(process, len(part)))
+            process.stdin.flush()
+            self.assertEqual(part, process.stdout.read(len(part)))
 
     @unittest.skipUnless(os.name == "posix", "a shell closes stderr")
     def test_a_host_may_have_closed_stderr(self) -> None:
@@ -326,10 +312,10 @@ class TestTheSessionIsUnchanged(WiretapTest):
             "import os, subprocess, sys\nsubprocess.Popen([sys.executable, '-c', "
             "'import os; os.read(0, 1)'], stdin=0, stdout=1, stderr=2)\n"
             "os.write(1, b'x' * 100000)\nos._exit(5)")))
-        self.assertEqual(b"x", self.read(process, 1))
+        self.assertEqual(b"x", process.stdout.read(1))
         with self.assertRaises(subprocess.TimeoutExpired):
             process.wait(1.0)  # it waits for a slow reader, but not for the grandchild
-        self.assertEqual(b"x" * 99_999, self.read(process, 99_999))
+        self.assertEqual(b"x" * 99_999, process.stdout.read(99_999))
         self.assertEqual(5, process.wait(DEADLINE))
 
     def test_a_missing_command_has_the_exit_status_of_a_shell_and_is_reported(self) -> None:
@@ -359,7 +345,7 @@ class TestTheSessionIsUnchanged(WiretapTest):
             signal.SIGINT, signal.default_int_handler))
         for number in (signal.SIGTERM, signal.SIGINT):
             process = self.start(self.command(code=code))
-            self.read(process, 2)
+            process.stdout.read(2)
             process.send_signal(number)
             self.assertEqual(40 + number, process.wait(DEADLINE))
             self.assertEqual([], self.entries()[-1]["flags"])  # because the host sent the signal
@@ -379,7 +365,8 @@ class TestTheSessionIsUnchanged(WiretapTest):
         self.addCleanup(end.close)
         end.settimeout(DEADLINE)
         process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
-        self.read(process, 2)
+        process.stdin.flush()
+        self.assertEqual(b"up", process.stdout.read(2))
         until = time.monotonic() + DEADLINE
         while len(self.entries()) < 2:  # the log is written on another thread
             self.assertLess(time.monotonic(), until)
