@@ -5,10 +5,12 @@ The wiretap changes nothing that it passes on, it records everything, and it exp
 from __future__ import annotations
 
 import contextlib
+import glob
 import io
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -346,6 +348,12 @@ class TestTheSessionIsUnchanged(WiretapTest):
         for number in (signal.SIGTERM, signal.SIGINT):
             process = self.start(self.command(code=code))
             process.stdout.read(2)
+            # A thread that does not block the signal would end the wiretap. Only Linux tells.
+            for path in glob.glob(f"/proc/{process.pid}/task/*/status"):
+                with open(path, encoding="ascii") as file:
+                    blocked = int(re.findall(r"SigBlk:\s+(\w+)", file.read())[0], 16)
+                is_main = path.split("/")[4] == str(process.pid)
+                self.assertTrue(is_main or blocked >> number - 1 & 1, path)
             process.send_signal(number)
             self.assertEqual(40 + number, process.wait(DEADLINE))
             self.assertEqual([], self.entries()[-1]["flags"])  # because the host sent the signal
