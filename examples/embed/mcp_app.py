@@ -15,9 +15,7 @@ the application calls job() later, on its main thread. README.md has this functi
 many applications, and describes what goes over the connection.
 
 serve() listens on a free port of this machine. It writes the port and a random key into
-a discovery file in the folder ~/.mcp_apps, which only this user can read. On Windows,
-the permissions of the user's profile protect it. The environment variable
-MCP_APPS_FOLDER names another folder.
+a discovery file, which only this user can read.
 
 The first part of this file is the application, the second is the bridge, which the host
 starts, and the third belongs to both.
@@ -34,7 +32,6 @@ import logging
 import os
 import queue
 import secrets
-import shutil
 import signal
 import socket
 import stat
@@ -52,11 +49,13 @@ from urllib.parse import quote
 if TYPE_CHECKING or not __package__:
     from mcp_ref import (
         INTERNAL_ERROR, LISTS, META, REVISIONS, Bounds, Client, ConnectionClosed,
-        RpcError, Server, ToolError, classify, decode, encode, text)
+        RpcError, Server, ToolError, classify, decode, encode, spawn, text, wait_until,
+        write_line)
 else:  # the files belong to a package
     from .mcp_ref import (
         INTERNAL_ERROR, LISTS, META, REVISIONS, Bounds, Client, ConnectionClosed,
-        RpcError, Server, ToolError, classify, decode, encode, text)
+        RpcError, Server, ToolError, classify, decode, encode, spawn, text, wait_until,
+        write_line)
 
 Json = dict[str, Any]
 RunOnMain = Callable[[Callable[[], None]], Any]
@@ -77,7 +76,7 @@ def serve(server: Server, run_on_main: RunOnMain,
     The functions of the server run on the main thread. A call that has not begun after
     busy_after seconds is refused, and never begins. A call that has begun may take any
     time. OSError means that the discovery file cannot be written, RuntimeError that
-    this interpreter allows no threads.
+    this interpreter allows no threads, or that the user has no home folder.
     """
     app = App(server, run_on_main, busy_after)
     app.open()
@@ -90,20 +89,12 @@ def host_config(server: Server, python: Optional[str] = None) -> Json:
     Name a Python that the host can start, unless the one that runs this will do.
     """
     name = server.info["name"]
-    entry: Json = {"command": python or find_python(),
+    entry: Json = {"command": python or sys.executable,
                    "args": [os.path.abspath(__file__), name]}
     folder = os.environ.get("MCP_APPS_FOLDER")
     if folder:
         entry["env"] = {"MCP_APPS_FOLDER": os.path.abspath(os.path.expanduser(folder))}
     return {"mcpServers": {name: entry}}
-
-
-def find_python() -> str:
-    """Return the path of a Python. sys.executable may be the application itself."""
-    if Path(sys.executable or "").name.lower().startswith("python"):
-        return sys.executable
-    name = "py" if os.name == "nt" else "python3"  # python3 may open a shop on Windows
-    return shutil.which(name) or name
 
 
 # The application.
@@ -366,7 +357,7 @@ class Bridge:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._out = Outbox(write_stdout)
+        self._out = Outbox(partial(write_line, 1))
         self.server = Server(name, "1.0", capabilities=[
             "tools", "prompts", "resources", "completions"])
         self.server.tool(annotations={"readOnlyHint": True})(self.status)
@@ -398,11 +389,8 @@ class Bridge:
             if line.strip():
                 self._take(line)
         self._desk.close()
-        deadline = time.monotonic() + DRAIN_SECONDS
-        while self._calls or self._unanswered or self._out.is_busy():
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.005)
+        wait_until(lambda: not (self._calls or self._unanswered or self._out.is_busy()),
+                   DRAIN_SECONDS)
 
     @property
     def title(self) -> str:
@@ -432,7 +420,7 @@ class Bridge:
     def _is_relayed(self, message: Json) -> bool:
         """Tell whether a request needs a function of the application, which refuses one
         before the handshake or in an unknown revision."""
-        name = params_of(message).get("name")
+        name = member(message, "params").get("name")
         if message["method"] == "tools/call" and name in OWN_TOOLS:
             return name in [tool["name"] for tool in self._offer["lists"]["tools"]]
         return message["method"] in RELAYED
@@ -484,7 +472,7 @@ class Bridge:
 
     def _cancel(self, message: Json, line: bytes) -> bool:
         """Cancel a call. Return False if the host has not sent it, or to the desk."""
-        call = self._settle(params_of(message).get("requestId"))
+        call = self._settle(member(message, "params").get("requestId"))
         if call is not None and call.link is not None:
             call.link.send(line)
         return call is not None
@@ -512,7 +500,7 @@ class Bridge:
                 self._questions[number] = (link, message["id"])
             self._out.put(encode({**message, "id": number}))
         elif method == CANCELLED:
-            self._withdraw(link, params_of(message).get("requestId"))
+            self._withdraw(link, member(message, "params").get("requestId"))
         elif not str(method).endswith("list_changed"):  # see _read_lists()
             self._out.put(line)
 
@@ -615,20 +603,17 @@ class Bridge:
         status lists the instances.
         """
         with self._connecting:
-            for one in self._instances():
-                if one.id == instance:
-                    self._choose(one)
-                    return f"calls go to {instance} now"
-        raise ToolError(f"{instance!r:.40} does not run. {self.status()}")
-
-    def _choose(self, instance: Instance) -> None:
-        link = self._link
-        if link is None or link.ended or link.instance.id != instance.id:
-            try:
-                link = self._use(instance)
-            except OSError as error:
-                raise ToolError(str(error)) from None
-        link.replaced = None  # the host knows by now
+            link = self._link
+            if link is None or link.ended or link.instance.id != instance:
+                found = [one for one in self._instances() if one.id == instance]
+                if not found:
+                    raise ToolError(f"{instance!r:.40} does not run; see status")
+                try:
+                    link = self._use(found[0])
+                except OSError as error:
+                    raise ToolError(str(error)) from None
+            link.replaced = None  # the host knows by now
+        return f"calls go to {instance} now"
 
     # The connection to the application.
 
@@ -710,7 +695,7 @@ class Bridge:
             raise ConnectionRefusedError(f"process {instance.pid} has ended") from None
         except ConnectionError:  # it is ending just now
             raise
-        except (OSError, RpcError, ValueError) as error:
+        except (OSError, OverflowError, RpcError, ValueError) as error:
             raise OSError(f"process {instance.pid} does not answer: {one_line(error)}"
                           ) from None
 
@@ -754,12 +739,6 @@ def adapted(item: Json, kind: str, version: str) -> Json:
     return known
 
 
-def write_stdout(line: bytes) -> None:
-    rest = memoryview(line + b"\n")
-    while rest:
-        rest = rest[os.write(1, rest):]
-
-
 def main(argv: Optional[list[str]] = None) -> None:
     """Be the bridge."""
     parser = argparse.ArgumentParser(description="Connect a host to an application.")
@@ -772,14 +751,14 @@ def main(argv: Optional[list[str]] = None) -> None:
 
 # Both sides: messages, the folder, its files, and the connection.
 
-def params_of(message: Json) -> Json:
-    params = message.get("params")
-    return params if isinstance(params, dict) else {}
+def member(message: Json, name: str) -> Json:
+    """Return a member that is an object. Without one, return an empty object."""
+    value = message.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def meta_of(message: Json) -> Json:
-    meta = params_of(message).get("_meta")
-    return meta if isinstance(meta, dict) else {}
+    return member(member(message, "params"), "_meta")
 
 
 def message_in(line: bytes) -> Any:
@@ -832,13 +811,10 @@ def stored_offer(name: str) -> Json:
 
 
 def private_folder() -> Path:
-    """Return the folder that the user has chosen, or ~/.mcp_apps. PermissionError: other
-    users can put files there. They cannot read a file, which has the mode 0600."""
-    path = os.path.expanduser(os.environ.get("MCP_APPS_FOLDER") or "~/.mcp_apps")
-    if path.startswith("~"):
-        raise FileNotFoundError("this user has no home folder; let the environment "
-                                "variable MCP_APPS_FOLDER name a folder")
-    folder = Path(path)
+    """Return the folder that the user has chosen, or ~/.mcp_apps. RuntimeError: there
+    is no home folder. PermissionError: other users can put files there. They cannot read
+    a file, which has the mode 0600."""
+    folder = Path(os.environ.get("MCP_APPS_FOLDER") or "~/.mcp_apps").expanduser()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     info = folder.lstat()
     is_shared = hasattr(os, "getuid") and (
@@ -855,7 +831,7 @@ def read_instances() -> tuple[list[Instance], list[str]]:
     faults = []
     try:
         files = list(private_folder().glob("*.app.json"))
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
         return [], [str(error)]
     for file in files:
         try:
@@ -871,12 +847,10 @@ def read_instances() -> tuple[list[Instance], list[str]]:
 def read_instance(file: Path) -> Instance:
     """Read a discovery file. Other editions may add members, or leave some out."""
     record = json.loads(file.read_text("utf-8"))
-    port = int(record["port"])
-    if not 0 < port < 2**16:
-        raise ValueError(f"port {port} is out of range")
     return Instance(
         file, file.stat().st_mtime, str(record["name"]), int(record.get("pid", 0)),
-        port, bytes.fromhex(record["key"]), str(record.get("machine", "")))
+        int(record["port"]), bytes.fromhex(record["key"]),
+        str(record.get("machine", "")))
 
 
 def memory_file(name: str) -> Path:
@@ -895,11 +869,6 @@ def write_private(path: Path, content: Json) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
-
-
-def spawn(run: Callable[[], Any]) -> None:
-    """Run a function on a new thread. RuntimeError: no thread can be started."""
-    threading.Thread(target=run, daemon=True).start()
 
 
 def lines_of(read: Callable[[], bytes]) -> Iterator[bytes]:
