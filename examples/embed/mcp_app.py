@@ -294,7 +294,7 @@ class Link:
         self.instance = instance
         self.ended = False
         self.ended_at = 0.0  # by time.time()
-        self.replaced: Optional[int] = None  # the process that this one replaced unseen
+        self.warning: Optional[str] = None  # another process was replaced unseen
         self.has_lists: Optional[bool] = None  # False: they could not be read
         self.changed = threading.Event()  # a list has changed, or the connection ended
         self.client = Client(self, protocol_version=MODERN, timeout=LIST_SECONDS,
@@ -438,25 +438,20 @@ class Bridge:
 
     def _relay_to(self, link: Union[Link, str], call: HostCall) -> None:
         """Send a call to an application, unless that would surprise the user."""
-        if isinstance(link, str):  # there is none
-            self._fail(call, link)
-            return
-        process = f"process {link.instance.pid}"
         with self._lock:
             if call.message["id"] not in self._calls:  # it was cancelled
                 return
-            replaced = link.replaced
-            link.replaced = None
-            if replaced is None and not link.ended:
+            if isinstance(link, str):  # there is none
+                self._fail(call, link)
+            elif link.warning is not None:
+                self._fail(call, link.warning)
+                link.warning = None
+            elif link.ended:
+                self._fail(call, f"process {link.instance.pid} of {self.title} has "
+                           "ended; call again")
+            else:
                 call.link = link
                 link.send(call.line)
-                return
-        reason = f"{process} of {self.title} has ended; call again"
-        if replaced is not None:
-            reason = (f"process {replaced} of {self.title} has ended, and {process} is "
-                      "another one that runs; nothing was done. Call again to use "
-                      f"{process}")
-        self._fail(call, reason)
 
     def _fail(self, call: HostCall, reason: str) -> None:
         """Answer a call, unless it was answered or cancelled before."""
@@ -612,7 +607,7 @@ class Bridge:
                     link = self._use(found[0])
                 except OSError as error:
                     raise ToolError(str(error)) from None
-            link.replaced = None  # the host knows by now
+            link.warning = None  # the host knows by now
         return f"calls go to {instance} now"
 
     # The connection to the application.
@@ -668,7 +663,10 @@ class Bridge:
         with self._lock:
             if old is not None and instance.started < old.ended_at:
                 # It ran beside the other one. One that started later is a restart.
-                link.replaced = old.instance.pid
+                link.warning = (
+                    f"process {old.instance.pid} of {self.title} has ended, and "
+                    f"process {instance.pid} is another one that runs; nothing was "
+                    f"done. Call again to use process {instance.pid}")
             for line in self._opening.values():
                 link.send(line)
             link.watch(self._uris)
@@ -696,8 +694,8 @@ class Bridge:
         except ConnectionError:  # it is ending just now
             raise
         except (OSError, OverflowError, RpcError, ValueError) as error:
-            raise OSError(f"process {instance.pid} does not answer: {one_line(error)}"
-                          ) from None
+            reason = f"process {instance.pid} does not answer: {one_line(error)}"
+            raise OSError(reason) from None
 
     def _instances(self) -> list[Instance]:
         """Return the instances of this application, the newest first."""
@@ -812,8 +810,8 @@ def stored_offer(name: str) -> Json:
 
 def private_folder() -> Path:
     """Return the folder that the user has chosen, or ~/.mcp_apps. RuntimeError: there
-    is no home folder. PermissionError: other users can put files there. They cannot read
-    a file, which has the mode 0600."""
+    is no home folder. PermissionError: other users can put files there. They cannot
+    read a file, which has the mode 0600."""
     folder = Path(os.environ.get("MCP_APPS_FOLDER") or "~/.mcp_apps").expanduser()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     info = folder.lstat()

@@ -241,18 +241,19 @@ class EmbedTest(unittest.TestCase):
         listener = socket.create_server(("127.0.0.1", 0))
         listener.settimeout(DEADLINE)
         self.write_record(port=listener.getsockname()[1], key=key.hex())
-        thread = threading.Thread(target=self.serve_bridge, args=(listener, methods, key))
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            connection.settimeout(DEADLINE)
+            with listener, connection, connection.makefile("rwb", 0) as stream:
+                self.prove(stream, key, b"app", b"bridge")
+                peer = Peer(lambda line: stream.write(line + b"\n"), lambda job: job(), methods)
+                for line in stream:
+                    peer.receive(line)
+
+        thread = threading.Thread(target=serve)
         thread.start()
         self.addCleanup(thread.join, DEADLINE)
-
-    def serve_bridge(self, listener: socket.socket, methods: Json, key: bytes) -> None:
-        connection, _ = listener.accept()
-        connection.settimeout(DEADLINE)
-        with listener, connection, connection.makefile("rwb", 0) as stream:
-            self.prove(stream, key, b"app", b"bridge")
-            peer = Peer(lambda line: stream.write(line + b"\n"), lambda job: job(), methods)
-            for line in stream:
-                peer.receive(line)
 
     def prove(self, stream: Any, key: bytes, own_role: bytes, other_role: bytes) -> None:
         """Exchange proofs with the other side."""
@@ -474,8 +475,7 @@ class TestSurvives(EmbedTest):
             app.kill()
             result = call.result(DEADLINE)
             self.assertTrue(result["isError"])
-            self.assertIn("ended during the call", result["content"][0]["text"])
-            self.assertIn("unknown", result["content"][0]["text"])
+            self.assertRegex(result["content"][0]["text"], "ended during the call.*unknown")
 
     def test_a_question_is_withdrawn_if_its_call_or_the_application_ends(self) -> None:
         """In the modern era, the call has ended when the question is asked."""
@@ -573,14 +573,11 @@ class TestSurvives(EmbedTest):
         while time.monotonic() < deadline:
             self.assert_reaches(app, other)
             time.sleep(BETWEEN_LOOKS)
-        messages = 0
-        answer: Json = {}
-        with io.BufferedReader(bridge.stdout) as lines:
-            while "id" not in answer:
-                answer = json.loads(lines.readline())
-                messages += 1
-        self.assertEqual("said", answer["result"]["content"][0]["text"])
-        self.assertLess(messages, 200)
+        bridge.stdin.close()
+        with io.BufferedReader(bridge.stdout) as stdout:
+            lines = [*stdout]
+        self.assertEqual("said", json.loads(lines[-1])["result"]["content"][0]["text"])
+        self.assertLess(len(lines), 200)
 
     @unittest.skipUnless(hasattr(os, "fork"), "this system has no fork")
     def test_a_forked_child_that_exits_leaves_everything_to_its_parent(self) -> None:
@@ -687,10 +684,7 @@ class TestTrusts(EmbedTest):
     def test_the_discovery_file_is_private_and_disappears_at_exit(self) -> None:
         app = App(self)
         self.assertEqual(["app.json"], self.files())
-        record = self.record()
-        self.assertEqual({"name", "pid", "port", "key", "machine"}, set(record))
-        self.assertEqual(("fake", app.pid, 64), (
-            record["name"], record["pid"], len(record["key"])))
+        self.assertEqual({"name", "pid", "port", "key", "machine"}, set(self.record()))
         if os.name == "posix":
             [file] = self.folder.iterdir()
             self.assertEqual(0o100600, file.stat().st_mode)
@@ -781,19 +775,15 @@ class TestTrusts(EmbedTest):
     def test_params_of_any_shape_end_no_bridge(self) -> None:
         app = App(self)
         host = Host(self, MODERN)
-        requests: list[tuple[str, Json]] = [
-            ("subscriptions/listen", {"notifications": 5}),
-            ("subscriptions/listen", {"notifications": {"resourceSubscriptions": 5}})]
         odd: Any
         for odd in (5, [], {}):
-            requests += [
-                ("tools/call", {"name": odd}),
-                ("tools/call", {"name": "who", "_meta": {META + "protocolVersion": odd}}),
-                ("subscriptions/listen", {"notifications": {"resourceSubscriptions": [odd]}})]
-        for method, params in requests:
-            with self.subTest(params=params):
-                error = outcome(host, method, params)
-                self.assertEqual(-32602, error.code)
+            for method, params in (
+                    ("tools/call", {"name": odd}),
+                    ("tools/call", {"name": "who", "_meta": {META + "protocolVersion": odd}}),
+                    ("subscriptions/listen", {"notifications": [odd]}),
+                    ("subscriptions/listen", {"notifications": {"resourceSubscriptions": [odd]}})):
+                with self.subTest(params=params):
+                    self.assertEqual(-32602, outcome(host, method, params).code)
         self.assert_reaches(app, host)
 
     @unittest.skipIf(os.name == "nt", "names of files in Windows have no newlines")

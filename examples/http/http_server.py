@@ -44,7 +44,6 @@ from mcp_ref import (
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 Lines = list[tuple[int, bytes]]  # lines of a stream, with their numbers
-STREAM = 2000  # bytes of an empty stream in memory
 LINE = 100  # bytes that a line takes in memory beside its text
 DRAIN = 1.0  # seconds to wait for the rest of a request that is refused
 # An error response with one of these codes has the HTTP status 400.
@@ -59,7 +58,7 @@ class Limits(NamedTuple):
     connections: int = 256
     sessions: int = 1000
     body: int = 4 << 20
-    kept: int = 256 << 20  # lines of all streams; checked twice a second
+    kept: int = 20  # ended streams of a session that a client can still resume
     unread: int = Bounds().line  # lines of one stream
     wait: float = 60.0  # for the next bytes of a request, and for a blocked write
     session: float = 1800.0  # until an unused legacy session ends
@@ -79,11 +78,11 @@ class Stream:
     def __init__(self, server: HttpServer, reader: Optional[Handler] = None) -> None:
         self.name = secrets.token_hex(8)
         self.reader = reader  # the handler that may read
-        self.size = STREAM  # bytes in memory
         self.has_ended = False
         self._unread = server.limits.unread
         self._changed = threading.Condition(server.lock)  # guards everything
-        self.lines: Lines = []  # the newest lines; numbers count from 1
+        self._lines: Lines = []  # the newest lines; numbers count from 1
+        self._size = 0  # bytes of these lines in memory
         self._count = 0  # lines so far
         self._taken = 0  # number of the newest line that a reader has taken
 
@@ -97,11 +96,11 @@ class Stream:
                 self.has_ended = True
             else:
                 self._count += 1
-                self.lines.append((self._count, line))
-                self.size += len(line) + LINE
-                while self.size > self._unread and len(self.lines) > 1:
-                    _, oldest = self.lines.pop(0)
-                    self.size -= len(oldest) + LINE
+                self._lines.append((self._count, line))
+                self._size += len(line) + LINE
+                while self._size > self._unread and len(self._lines) > 1:
+                    _, oldest = self._lines.pop(0)
+                    self._size -= len(oldest) + LINE
             self._changed.notify_all()
 
     def take_over(self, reader: Handler) -> int:
@@ -125,7 +124,7 @@ class Stream:
                 return [], True
             self._taken = self._count
             new = max(0, self._count - after)
-            return self.lines[-new:] if new else [], self.has_ended
+            return self._lines[-new:] if new else [], self.has_ended
 
 
 class HttpSession:
@@ -150,25 +149,14 @@ class HttpSession:
         """Give the body of a POST to the session. Return the stream of its answer."""
         stream = Stream(self._server, reader)
         with self._server.lock:
+            ended = [one for one in self.streams.values()
+                     if one.has_ended and one.reader is None]
+            for old in ended[:-self._server.limits.kept]:
+                del self.streams[old.name]
             self.streams[stream.name] = stream
         with self._receiving:
             self._session.receive(reader.body, stream)
         return stream
-
-    def limit_streams(self, room: int) -> int:
-        """Keep at most `room` bytes. Return how much room is left.
-
-        The oldest streams are dropped first. A stream with a reader loses no lines. The
-        caller holds the server's lock.
-        """
-        for stream in reversed(list(self.streams.values())):
-            room -= stream.size
-            if room < 0 and stream.reader is None:
-                stream.lines.clear()
-                stream.size = STREAM
-                if stream.has_ended:
-                    del self.streams[stream.name]
-        return room
 
     def end(self) -> None:
         """Cancel all calls, and end all streams.
@@ -555,12 +543,9 @@ class HttpServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """End unused sessions, and limit what is kept. Called twice a second."""
-        room = self.limits.kept
-        with self.lock:  # the session that was used last comes first
-            sessions = sorted(self.sessions.values(), key=lambda one: -one.used)
-            for session in sessions:
-                room = session.limit_streams(room)
+        """End unused sessions. Called twice a second."""
+        with self.lock:
+            sessions = list(self.sessions.values())
         for session in sessions:
             if session.used < time.monotonic() - self.limits.session:
                 self.end(session)

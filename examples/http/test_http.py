@@ -445,10 +445,9 @@ class TestTogether(HttpCase):
         def session(number: int) -> str:
             talk = self.talk(NEWEST, server)
             together.wait(DEADLINE)
-            for n in range(6):
-                _, _, body = talk.post("tools/call", {
-                    "name": "add", "arguments": {"a": number, "b": n * 1000}})
-                self.assertEqual(str(number + n * 1000), first_text(body["result"]))
+            _, _, body = talk.post("tools/call", {
+                "name": "add", "arguments": {"a": number, "b": 1000}})
+            self.assertEqual(str(number + 1000), first_text(body["result"]))
             self.assertEqual(b"", talk.send("DELETE").read())
             talk.close()
             return talk.headers["Mcp-Session-Id"]
@@ -494,31 +493,16 @@ class TestStreams(HttpCase):
             gone = talk.send("GET", Last_Event_ID=nobody)
             self.assertEqual((400, True), (gone.status, bool(gone.read())))
 
-    def test_the_lines_that_are_kept_for_resumption_are_limited(self) -> None:
-        """The oldest streams of the session that was used longest ago are dropped first."""
-        server = self.serve(LIMITS._replace(kept=16_500))
-        unused, session = server.open_session(), server.open_session()
-        reader: Any = object()
-        streams = [http_server.Stream(server, one) for one in (None, None, reader, None, None)]
-        for stream in streams:  # each takes 3,100 bytes, and two empty ones take 2,000
-            stream(b"x" * 1000)
-            stream(None)
-        with server.lock:
-            session.used = unused.used + 1
-            unused.streams[streams[0].name] = streams[0]
-            session.streams.update((one.name, one) for one in streams[1:])
-
-        def left() -> List[int]:
-            with server.lock:
-                names = {*session.streams, *unused.streams}
-            return [number for number, one in enumerate(streams) if one.name in names]
-
-        self.eventually(lambda: left() == [1, 2, 3, 4], "the oldest stream is left")
-        server.limits = LIMITS._replace(kept=4000)
-        self.eventually(lambda: left() == [2, 4], "streams are left, or the one with a reader")
+    def test_the_number_of_ended_streams_that_can_be_resumed_is_limited(self) -> None:
+        self.go.set()
+        talk = self.talk(NEWEST, self.serve(LIMITS._replace(kept=2)))
+        names = [list(http_client.events(talk.open("tools/call", COUNT)))[0][0] for _ in range(4)]
+        for name, status in zip(names, (400, 200, 200, 200)):
+            resumed = talk.send("GET", Last_Event_ID=name)
+            self.assertEqual((status, True), (resumed.status, bool(resumed.read())))
 
     def test_lines_that_a_slow_client_does_not_read_are_limited_and_the_newest_stays(self) -> None:
-        server = self.serve(LIMITS._replace(unread=3000))
+        server = self.serve(LIMITS._replace(unread=1000))
         reader: Any = object()
         stream = http_server.Stream(server, reader)
         for letter in (b"a", b"b", b"c"):
@@ -717,7 +701,8 @@ class TestStatus(HttpCase):
         [http.status.header-400] [http.header.missing-rejected] [http.header.mismatch-rejected]
         [http.header.values-cased] [http.header.invalid-chars] [http.header.decoded-before-compare]
         [http.header.names-caseless] [http.xheader.validated] [http.xheader.missing-refused]
-        [http.xheader.not-expected] [http.xheader.numeric-compare] [http.xheader.sentinel-exact]"""
+        [http.xheader.not-expected] [http.xheader.numeric-compare] [http.xheader.sentinel-exact]
+        [http.xheader.safe-integer]"""
         def placed(**arguments: Any) -> Any:
             return "tools/call", {"name": "placed", "arguments": arguments}
 
@@ -729,7 +714,7 @@ class TestStatus(HttpCase):
                  [None, "tools/call", "TOOLS/LIST"]),
                 (("tools/call", ADD), "Mcp_Name", ["add"], [None, "ask", "\xe9"]),
                 (read, "Mcp_Name", ["test://r", "=?base64?dGVzdDovL3I=?="],
-                 [None, "=?base64?%%%?=", "=?BASE64?dGVzdDovL3I=?="]),
+                 [None, "=?base64?%%%?=", "=?base64?/w==?=", "=?BASE64?dGVzdDovL3I=?="]),
                 (placed(region="Hello"), "mCP_pARAM_rEGION", ["Hello", "=?base64?SGVsbG8=?="],
                  [None, "hello", *(f"=?base64?{text}?=" for text in (
                      "SGVsbG8", "SGVsbG9=", "SGVsbG8==", "SGVs!!!bG8=", "SGVs bG8="))]),
@@ -767,8 +752,7 @@ class TestStatus(HttpCase):
             self.mcp.remove_tool("new")
 
     def test_every_value_can_be_written_to_a_header_and_read_back(self) -> None:
-        """[http.xheader.conversion] [http.xheader.base64] [http.xheader.sentinel-collision]
-        [http.xheader.safe-integer]"""
+        """[http.xheader.conversion] [http.xheader.base64] [http.xheader.sentinel-collision]"""
         for value, header in (
                 ("us-west1", "us-west1"), ("us west 1", "us west 1"), ("", ""), (42, "42"),
                 (-7, "-7"), (True, "true"), (False, "false"),
@@ -779,10 +763,6 @@ class TestStatus(HttpCase):
             with self.subTest(value=value):
                 self.assertEqual(header, http_wire.to_header(value))
                 self.assertTrue(http_wire.header_matches(header, value))
-        for header in ("\xe9", "a\tb", " a", "=?base64?a?=", "=?base64?/w==?="):  # not UTF-8
-            with self.subTest(header=header), self.assertRaises(ValueError):
-                http_wire.from_header(header)
-        self.assertFalse(http_wire.header_matches(str(2 ** 53), 2 ** 53))
 
     def test_invalid_and_ambiguous_x_mcp_headers_are_refused(self) -> None:
         """[http.xheader.nonempty] [http.xheader.token] [http.xheader.no-control]
