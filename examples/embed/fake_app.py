@@ -31,7 +31,6 @@ def make_server(name: str, go: threading.Event) -> Server:
 
     @server.tool
     def who() -> str:
-        """Return the process and the thread that run this."""
         return f"{os.getpid()} {threading.current_thread().name}"
 
     @server.tool
@@ -60,33 +59,27 @@ def make_server(name: str, go: threading.Event) -> Server:
 
     @server.tool(annotations={"readOnlyHint": True})
     def log() -> list[str]:
-        """Return the labels of the calls of wait that have begun."""
         return begun
 
     @server.tool
     def ask(context: Context) -> str:
-        """Ask the user for a name."""
         answer = context.elicit("Who are you?", FORM)
         return f"Hello, {answer['content']['name']}"
 
     @server.tool
     def picture() -> Json:
-        """Return an image."""
         return image(b"\x89PNG\r\n\x1a\n", "image/png")
 
     @server.tool
     def broken() -> None:
-        """Fail."""
         raise ValueError("the mesh has no faces")
 
     @server.tool
     def load() -> str:
-        """Return the number of threads."""
         return str(threading.active_count())
 
     @server.tool
     def learn(name: str) -> str:
-        """Add a tool."""
         server.tool(name=name)(picture)
         return "learned"
 
@@ -109,7 +102,6 @@ def make_server(name: str, go: threading.Event) -> Server:
 
     @server.prompt
     def describe(what: str) -> str:
-        """Describe something."""
         return f"Describe {what}."
 
     @server.completion("describe", "what")
@@ -160,11 +152,7 @@ def main(arguments: Optional[list[str]] = None) -> None:
 
     server = make_server(args.name, go)
     running: list[Callable[[], None]] = []  # the function that ends serving
-    try:
-        serve()
-    except (OSError, RuntimeError) as error:
-        print("cannot serve:", error)
-        return
+    serve()
     threading.Thread(target=read_commands, daemon=True).start()
     for job in iter(jobs.get, None):
         job()

@@ -83,20 +83,6 @@ def serve(server: Server, run_on_main: RunOnMain,
     return app.close
 
 
-def host_config(server: Server, python: Optional[str] = None) -> Json:
-    """Return what the configuration of a host needs, such as for a button "Copy".
-
-    Name a Python that the host can start, unless the one that runs this will do.
-    """
-    name = server.info["name"]
-    entry: Json = {"command": python or sys.executable,
-                   "args": [os.path.abspath(__file__), name]}
-    folder = os.environ.get("MCP_APPS_FOLDER")
-    if folder:
-        entry["env"] = {"MCP_APPS_FOLDER": os.path.abspath(os.path.expanduser(folder))}
-    return {"mcpServers": {name: entry}}
-
-
 # The application.
 
 
@@ -343,13 +329,12 @@ class Link:
         self.changed.set()
 
 
-class HostCall:
+class HostCall(NamedTuple):
     """A request of the host that the application has to answer."""
 
-    def __init__(self, message: Json, line: bytes) -> None:
-        self.message = message
-        self.line = line
-        self.link: Optional[Link] = None  # None: it was not sent so far
+    message: Json
+    line: bytes
+    link: Optional[Link] = None  # None: it was not sent so far
 
 
 class Bridge:
@@ -450,7 +435,7 @@ class Bridge:
                 self._fail(call, f"process {link.instance.pid} of {self.title} has "
                            "ended; call again")
             else:
-                call.link = link
+                self._calls[call.message["id"]] = call._replace(link=link)
                 link.send(call.line)
 
     def _fail(self, call: HostCall, reason: str) -> None:
@@ -785,23 +770,28 @@ def one_line(value: Any) -> str:
     return " ".join(str(value).split())[:200]
 
 
+def empty_offer(name: str) -> Json:
+    return {"info": {"name": name, "version": "1.0"}, "instructions": None,
+            "lists": {kind: [] for kind in LISTS.values()}}
+
+
 def read_offer(client: Client, name: str) -> Json:
     """Return what an application offers. It need not say its own name."""
     readers = {"tools": client.list_tools, "prompts": client.list_prompts,
                "resources": client.list_resources,
                "resourceTemplates": client.list_resource_templates}
-    offer: Json = {"info": {"name": name, "version": "1.0", **client.server_info},
-                   "lists": {}, "instructions": client.instructions}
+    offer = empty_offer(name)
+    offer["info"].update(client.server_info)
+    offer["instructions"] = client.instructions
     for method, kind in LISTS.items():
-        offered = method.split("/")[0] in client.server_capabilities
-        offer["lists"][kind] = readers[kind]() if offered else []
+        if method.split("/")[0] in client.server_capabilities:
+            offer["lists"][kind] = readers[kind]()
     return offer
 
 
 def stored_offer(name: str) -> Json:
     """Return what an application had in its last run."""
-    offer: Json = {"info": {"name": name, "version": "1.0"}, "instructions": None,
-                   "lists": {kind: [] for kind in LISTS.values()}}
+    offer = empty_offer(name)
     with suppress(Exception):  # older editions had other lists
         stored = json.loads(memory_file(name).read_text("utf-8"))
         offer = {**offer, **stored, "lists": {**offer["lists"], **stored["lists"]}}

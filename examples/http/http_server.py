@@ -165,11 +165,8 @@ class HttpSession:
         """
         self._session.close()
         for request in self._session.unanswered():
-            request.params = None  # its job may wait for long, and this may be large
-            line = encode({"jsonrpc": "2.0", "method": "notifications/cancelled",
-                           "params": {"requestId": request.request_id}})
-            with self._receiving:
-                self._session.receive(line)
+            self._session.cancel_incoming(request.request_id)
+        self._session.writer.flush()
         self.unasked(None)
 
 

@@ -82,7 +82,6 @@ def fixture(case: Any) -> Server:
 
     @server.tool
     def add(a: int, b: int) -> int:
-        """Add."""
         return a + b
 
     @server.tool
@@ -100,7 +99,6 @@ def fixture(case: Any) -> Server:
 
     @server.tool
     def ask(ctx: Context) -> str:
-        """Ask for a name."""
         schema = {"type": "object", "properties": {"name": {"type": "string"}}}
         return str(ctx.elicit("Who?", schema)["content"]["name"])
 
@@ -110,7 +108,6 @@ def fixture(case: Any) -> Server:
             "n": {"type": "integer", "x-mcp-header": "N"},
             "b": {"type": "boolean", "x-mcp-header": "B"}}}}})
     def placed(region: Any = None, inner: Any = None) -> str:
-        """Take arguments that are repeated in headers."""
         return str(region)
 
     server.prompt(name="placed")(lambda region: region)
