@@ -1,6 +1,6 @@
 """An application for test_embed.py. Its event loop is a queue.
 
-    python3 fake_app.py NAME [--busy-after SECONDS] [--no-loop]
+    python3 fake_app.py NAME [--busy-after SECONDS]
 
 A line on stdin is a command: "go" lets the tool `wait` or `chatter` go on, "close" and
 "serve" switch the plug-in off and on, and "leave" starts a child process that exits.
@@ -116,18 +116,12 @@ def main(arguments: Optional[list[str]] = None) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("name")
     parser.add_argument("--busy-after", type=float, default=30.0)
-    parser.add_argument("--no-loop", action="store_true")
     args = parser.parse_args(arguments)
     jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
     go = threading.Event()
 
-    def run_on_main(job: Callable[[], None]) -> None:
-        if args.no_loop:
-            raise RuntimeError("no window is open")
-        jobs.put(job)
-
     def serve() -> None:
-        running.append(mcp_app.serve(server, run_on_main, args.busy_after))
+        running.append(mcp_app.serve(server, jobs.put, args.busy_after))
         print("serving", flush=True)
 
     def stop() -> None:

@@ -915,19 +915,19 @@ class Connection:
 
     Each side sends a challenge of random bytes. The proof of a side is the HMAC of its
     role and of both challenges. The key itself is not sent. OSError means that the
-    other side has not proved itself within `seconds`.
+    other side has not proved itself, or has sent nothing for `seconds`.
     """
 
     def __init__(self, connected: socket.socket, key: bytes, own_role: str,
                  other_role: str, seconds: float) -> None:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        deadline = time.monotonic() + seconds
+        connected.settimeout(seconds)
         own = secrets.token_bytes(CHALLENGE)
         connected.sendall(own)
-        other = read_challenge(connected, deadline)
+        other = read_challenge(connected)
         connected.sendall(proof(key, own_role, own, other))
         expected = proof(key, other_role, other, own)
-        if not hmac.compare_digest(read_challenge(connected, deadline), expected):
+        if not hmac.compare_digest(read_challenge(connected), expected):
             raise PermissionError("it does not have the key of its file")
         connected.settimeout(STALL_SECONDS)
         self._socket = connected
@@ -966,12 +966,10 @@ class Connection:
             self._socket.shutdown(socket.SHUT_RDWR)
 
 
-def read_challenge(connected: socket.socket, deadline: float) -> bytes:
+def read_challenge(connected: socket.socket) -> bytes:
     """Return as many bytes as a challenge or a proof has, or fewer at the end."""
     data = b""
     while len(data) < CHALLENGE:
-        # 0 would make the socket non-blocking.
-        connected.settimeout(max(deadline - time.monotonic(), 0.001))
         chunk = connected.recv(CHALLENGE - len(data))
         if not chunk:
             break

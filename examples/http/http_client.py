@@ -37,6 +37,7 @@ from mcp_ref import (
     fault_of_response)
 
 LOST_RESPONSE = -32000  # error code for a response that was lost; the SDKs use it too
+RETRY = 1.0  # seconds until a stream is resumed, unless the server names a time
 ATTEMPTS = 5  # to resume a stream, without a new event in between
 LONGEST = Bounds().line  # bytes of a JSON answer, or of an event
 CONNECTION_ERRORS = (OSError, http.client.HTTPException)
@@ -138,16 +139,14 @@ class HttpTransport:
     its response. In a legacy session one more thread listens to the server.
 
     timeout is in seconds. It bounds each wait for a connection, for the network to take
-    a line, and for the next bytes of an answer to a notification. retry is the time in
-    seconds before a broken stream is resumed, unless the server names another time.
+    a line, and for the next bytes of an answer to a notification.
     """
 
-    def __init__(self, url: str, token: Optional[str] = None, timeout: float = 10.0,
-                 retry: float = 1.0) -> None:
+    def __init__(self, url: str, token: Optional[str] = None,
+                 timeout: float = 10.0) -> None:
         self._url = url
         self._token = token
         self._timeout = timeout
-        self._retry = retry
         self._delivering = threading.Lock()  # held while on_line() runs
 
     def open(self, on_line: Callable[[bytes], None],
@@ -333,7 +332,7 @@ class HttpTransport:
 
         If a legacy stream of events breaks off, it is resumed after its last event.
         """
-        wait = self._retry
+        wait = RETRY
         attempts = ATTEMPTS
         while attempts:
             try:
