@@ -1,6 +1,6 @@
 """An application for test_embed.py. Its event loop is a queue.
 
-    python3 fake_app.py NAME [--busy-after SECONDS]
+    python3 fake_app.py NAME [BUSY_AFTER]
 
 A line on stdin is a command: "go" lets the tool `wait` or `chatter` go on, "close" and
 "serve" switch the plug-in off and on, and "leave" starts a child process that exits.
@@ -9,12 +9,11 @@ The end of stdin ends the application. A line on stdout says what the applicatio
 
 from __future__ import annotations
 
-import argparse
 import os
 import queue
 import sys
 import threading
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 import mcp_app
 from mcp_ref import Context, Server, image
@@ -111,17 +110,14 @@ def make_server(name: str, go: threading.Event) -> Server:
     return server
 
 
-def main(arguments: Optional[list[str]] = None) -> None:
+def main(arguments: list[str]) -> None:
     """Serve until stdin ends."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("name")
-    parser.add_argument("--busy-after", type=float, default=30.0)
-    args = parser.parse_args(arguments)
+    name, busy_after = [*arguments, "30"][:2]
     jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
     go = threading.Event()
 
     def serve() -> None:
-        running.append(mcp_app.serve(server, jobs.put, args.busy_after))
+        running.append(mcp_app.serve(server, jobs.put, float(busy_after)))
         print("serving", flush=True)
 
     def stop() -> None:
@@ -130,10 +126,9 @@ def main(arguments: Optional[list[str]] = None) -> None:
         print("closed", flush=True)
 
     def leave() -> None:
-        child = os.fork()
-        if child == 0:
+        if os.fork() == 0:
             raise SystemExit
-        os.waitpid(child, 0)
+        os.wait()
         print("left", flush=True)
 
     def read_commands() -> None:
@@ -144,7 +139,7 @@ def main(arguments: Optional[list[str]] = None) -> None:
                 jobs.put({"serve\n": serve, "close\n": stop, "leave\n": leave}[line])
         jobs.put(None)
 
-    server = make_server(args.name, go)
+    server = make_server(name, go)
     running: list[Callable[[], None]] = []  # the function that ends serving
     serve()
     threading.Thread(target=read_commands, daemon=True).start()
@@ -153,4 +148,4 @@ def main(arguments: Optional[list[str]] = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -393,13 +393,6 @@ class TestPassesThrough(EmbedTest):
                 "action": "accept", "content": {"name": params["message"]}}):
             self.assertEqual("Hello, Who are you?", host.say("ask"))
 
-        def refuse(params: Json) -> Json:
-            raise RpcError(-32099, "no window")
-
-        host = Host(self, LEGACY, on_elicit=refuse)
-        refused = outcome(host, "tools/call", {"name": "ask"})
-        self.assertIn("no window", str(refused))  # an RpcError or a result
-
     def test_an_application_without_python_can_follow_the_page(self) -> None:
         """It uses nothing of mcp_app.py, and knows three methods."""
         readme = (HERE / "README.md").read_text("utf-8")
@@ -496,7 +489,7 @@ class TestSurvives(EmbedTest):
             self.assertTrue(withdrawn.acquire(timeout=DEADLINE))
 
     def test_a_call_that_has_not_begun_in_time_is_refused_and_never_runs(self) -> None:
-        app = App(self, "--busy-after", "0.2")
+        app = App(self, "0.2")
         for host in self.hosts():
             first = host.begin("wait", label="first")
             app.expect("begun first")
@@ -858,32 +851,24 @@ class TestReadme(EmbedTest):
             shutil.copy(file, self.copies)
         del self.env["PYTHONPATH"]
 
-    def add(self, *plugin: str) -> Json:
-        """Run the plug-in and the bridge of the README, and call the tool."""
+    def assert_adds(self, *plugin: str) -> None:
+        """Run the bridge and the plug-in of the README, and call the tool."""
         [server] = self.config["mcpServers"].values()
         places = {"/absolute/path/to/python3": sys.executable,
                   "/absolute/path/to/mcp_app.py": str(self.copies / "mcp_app.py")}
         words = [server["command"], *server["args"]]
         command = [places.get(word, word) for word in words]
-        client = Client(command, env=self.env, timeout=DEADLINE,
-                        on_notification=lambda method, params: seen.put(method))
-        seen: queue.SimpleQueue[str] = queue.SimpleQueue()
-        with client:
-            client.subscribe(tools=True)
-            app = subprocess.Popen([sys.executable, *plugin], cwd=self.copies.parent,
-                                   env=self.env)
+        with Client(command, env=self.env, timeout=DEADLINE) as client, subprocess.Popen(
+                [sys.executable, *plugin], cwd=self.copies.parent, env=self.env) as app:
             try:
-                while seen.get(timeout=DEADLINE) != "notifications/tools/list_changed":
-                    pass
-                return client.call_tool("add", {"a": 1, "b": 2})
+                self.eventually(lambda: client.call_tool(
+                    "add", {"a": 1, "b": 2}).get("structuredContent") == 3)
             finally:
                 app.kill()
-                app.wait(DEADLINE)
 
     def test_the_plug_in_and_the_configuration_work(self) -> None:
         (self.copies / "plugin.py").write_text(self.listing, "utf-8")
-        result = self.add(str(self.copies / "plugin.py"))
-        self.assertEqual(3, result["structuredContent"])
+        self.assert_adds(str(self.copies / "plugin.py"))
 
     def test_the_older_name_of_the_bridge_works(self) -> None:
         shutil.copy(HERE / "mcp_app_bridge.py", self.copies)
@@ -897,8 +882,7 @@ class TestReadme(EmbedTest):
         (self.copies / "__init__.py").write_text(code, "utf-8")
         listing = self.listing.replace("from mcp", "from .mcp")
         (self.copies / "plugin.py").write_text(listing, "utf-8")
-        result = self.add("-m", "plugin.plugin")
-        self.assertEqual(3, result["structuredContent"])
+        self.assert_adds("-m", "plugin.plugin")
 
 
 if __name__ == "__main__":

@@ -238,8 +238,6 @@ class HttpTransport:
 
     def _request(self, exchange: Exchange) -> None:
         """Send the HTTP request of an exchange over a new connection."""
-        if exchange.dropped.is_set():
-            raise ConnectionError("the answer is no longer wanted")
         headers = self._headers_for(exchange)
         if exchange.connection is not None:
             exchange.connection.close()

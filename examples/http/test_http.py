@@ -650,8 +650,7 @@ class TestStatus(HttpCase):
                      {**header, "Mcp_Method": "tools/list"}, 400)
                     for params in ({"_meta": "x"}, {"_meta": [1]}, [1], {}))):
             line = line if isinstance(line, list) else {"jsonrpc": "2.0", **line}
-            with self.subTest(line=line, headers=headers):
-                self.assertEqual(status, talk.line(line, **headers)[0])
+            self.assertEqual(status, talk.line(line, **headers)[0], line)
         for talk, method, params, headers, expected in (
                 *((old, "ping", None, {"MCP_Protocol_Version": version}, (status, code))
                   for version, status, code in (
@@ -666,9 +665,8 @@ class TestStatus(HttpCase):
                 (new, "tools/list", meta("clientCapabilities", None), {}, (400, -32602)),
                 (new, "tools/list", meta("protocolVersion", "2099-01-01"), {
                     "MCP_Protocol_Version": "2099-01-01"}, (400, -32022))):
-            with self.subTest(method=method, headers=headers):
-                status, _, body = talk.post(method, params, **headers)
-                self.assertEqual(expected, (status, body.get("error", {}).get("code")))
+            status, _, body = talk.post(method, params, **headers)
+            self.assertEqual(expected, (status, body.get("error", {}).get("code")), headers)
 
     def test_a_batch_of_the_revision_that_has_batches_gets_a_response_to_each_request(self) -> None:
         """[http.post.batch-one-response-each]"""
@@ -776,8 +774,8 @@ class TestSecurity(HttpCase):
     def test_hostile_requests_are_refused_and_the_next_good_request_is_served(self) -> None:
         """[http.origin.validated] [http.origin.403] [http.post.notification-refused]"""
         for status, request in HOSTILE:
-            with self.subTest(request[:200]):  # what follows is not read as a request
-                self.assertEqual([status], self.statuses(request + spell(INIT)))
+            # What follows is not read as a request.
+            self.assertEqual([status], self.statuses(request + spell(INIT)), request[:200])
         self.assertEqual(200, self.talk(MODERN).post("tools/list")[0])
 
     def test_unread_input_is_drained_before_the_connection_closes(self) -> None:
@@ -791,8 +789,7 @@ class TestSecurity(HttpCase):
     def test_the_connection_of_a_client_that_sends_no_more_is_closed(self) -> None:
         server = self.serve(LIMITS._replace(wait=0.3))
         for sent in (b"", b"POST /mcp HTTP/1.1\r\nHost: ", spell(b"", length=b"Content-Length: 9")):
-            with self.subTest(sent):
-                self.assertEqual(b"", self.raw(sent, server))
+            self.assertEqual(b"", self.raw(sent, server), sent)
 
     def test_the_number_of_connections_is_limited(self) -> None:
         server = self.serve(LIMITS._replace(connections=2))
