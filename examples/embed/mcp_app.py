@@ -49,13 +49,13 @@ from urllib.parse import quote
 if TYPE_CHECKING or not __package__:
     from mcp_ref import (
         INTERNAL_ERROR, LISTS, META, REVISIONS, Bounds, Client, ConnectionClosed,
-        RpcError, Server, ToolError, classify, decode, encode, spawn, text, wait_until,
-        write_line)
+        RpcError, Server, ToolError, classify, decode, encode, response_line,
+        spawn, text, wait_until, write_line)
 else:  # the files belong to a package
     from .mcp_ref import (
         INTERNAL_ERROR, LISTS, META, REVISIONS, Bounds, Client, ConnectionClosed,
-        RpcError, Server, ToolError, classify, decode, encode, spawn, text, wait_until,
-        write_line)
+        RpcError, Server, ToolError, classify, decode, encode, response_line,
+        spawn, text, wait_until, write_line)
 
 Json = dict[str, Any]
 RunOnMain = Callable[[Callable[[], None]], Any]
@@ -754,14 +754,12 @@ def message_in(line: bytes) -> Any:
 def refusal(request: Json, reason: str) -> bytes:
     """Return the response to a request that fails. A tool that fails has a result, so
     that the model reads the reason."""
-    message: Json = {"jsonrpc": "2.0", "id": request["id"]}
     if request["method"] != "tools/call":
-        message["error"] = {"code": INTERNAL_ERROR, "message": reason}
-        return encode(message)
-    message["result"] = {"content": [text(reason)], "isError": True}
+        return response_line(request["id"], RpcError(INTERNAL_ERROR, reason))
+    result: Json = {"content": [text(reason)], "isError": True}
     if META + "protocolVersion" in meta_of(request):
-        message["result"]["resultType"] = "complete"
-    return encode(message)
+        result["resultType"] = "complete"
+    return response_line(request["id"], result)
 
 
 def one_line(value: Any) -> str:

@@ -27,7 +27,7 @@ import time
 import unittest
 import unittest.mock
 from pathlib import Path
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Callable, Iterator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -276,17 +276,18 @@ class EmbedTest(unittest.TestCase):
         self.addCleanup(connection.close)
         return connection
 
-    def file_of(self, app: Optional[App] = None) -> Path:
-        """Return the discovery file of an application."""
-        [file] = self.folder.glob(f"*.{app.pid}-*.app.json" if app else "*.app.json")
+    def file(self) -> Path:
+        """Return the discovery file of the application."""
+        [file] = self.folder.glob("*.app.json")
         return file
 
-    def record(self, app: Optional[App] = None) -> Json:
-        """Read the discovery file of an application."""
-        return dict(json.loads(self.file_of(app).read_text("utf-8")))
+    def record(self) -> Json:
+        """Read the discovery file of the application."""
+        return dict(json.loads(self.file().read_text("utf-8")))
 
     def id_of(self, app: App) -> str:
-        return f"{app.pid}-{self.record(app)['port']}"
+        [file] = self.folder.glob(f"*.{app.pid}-*.app.json")
+        return file.name.split(".")[1]
 
     def eventually(self, holds: Callable[[], Any]) -> None:
         """Wait until a condition holds."""
@@ -739,7 +740,7 @@ class TestTrusts(EmbedTest):
         app = App(self)
         known = {name: self.record()[name] for name in ("name", "port", "key")}
         for others in ({"machine": "elsewhere", "pid": app.pid}, {"future": {"a": 1}}):
-            self.file_of().write_text(json.dumps({**known, **others}), "utf-8")
+            self.file().write_text(json.dumps({**known, **others}), "utf-8")
             self.assert_reaches(app, Host(self, MODERN))
 
     def test_a_file_of_another_program_does_no_harm(self) -> None:

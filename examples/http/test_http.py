@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import gc
 import http.client
 import io
 import itertools
@@ -489,10 +488,8 @@ class TestStreams(HttpCase):
             stream(letter * 400)
         self.assertEqual(([(2, b"b" * 400), (3, b"c" * 400)], False), stream.take(reader, 0, 0.0))
         stream(b"d" * 3000)
-        self.assertEqual(([(4, b"d" * 3000)], False), stream.take(reader, 0, 0.0))
-        stream(b"e")
         stream(None)
-        self.assertEqual(([(5, b"e")], True), stream.take(reader, 4, 0.0))
+        self.assertEqual(([(4, b"d" * 3000)], True), stream.take(reader, 3, 0.0))
 
     def test_no_more_calls_run_at_once_than_the_server_has_workers(self) -> None:
         self.mcp.workers = 1
@@ -501,11 +498,6 @@ class TestStreams(HttpCase):
         self.assertTrue(self.running.wait(DEADLINE))
         second = self.talk(MODERN, server).open("tools/call", ADD)
         self.assertEqual(b":\n", second.readline())  # it waits
-        third = self.talk(MODERN, server).open("tools/call", {
-            "name": "add", "arguments": {"b": ["only here"]}})
-        third.close()  # while it waits, its params are not kept
-        self.eventually(lambda: not [one for one in gc.get_objects() if type(one) is dict and (
-            one.get("b") == ["only here"])], "the params are left")
         self.go.set()
         self.assertEqual(["counted", "3"], [
             first_text(said(one)[-1]["result"]) for one in (first, second)])
