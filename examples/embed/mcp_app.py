@@ -932,6 +932,7 @@ class Connection:
         self._ended = False
         self._outbox = Outbox(self._write)
         self.send = self._outbox.put
+        self.lines = partial(lines_of, self._read)
 
     def close(self) -> None:
         """Free what the connection needs. Nobody uses it any more."""
@@ -946,9 +947,6 @@ class Connection:
         except OSError:
             self.end()
             raise
-
-    def lines(self) -> Iterator[bytes]:
-        return lines_of(self._read)
 
     def _read(self) -> bytes:
         while not self._ended:

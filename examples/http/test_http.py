@@ -278,13 +278,8 @@ def spell(body: bytes, *headers: bytes, line: bytes = b"POST /mcp HTTP/1.1",
     return b"\r\n".join([line, host, kind, size, *headers, b"", body])
 
 
-def verb(name: bytes, *headers: bytes) -> bytes:
-    return spell(b"", *headers, line=name + b" /mcp HTTP/1.1")
-
-
 INIT, NONE = message(1, "initialize", HELLO), b"X: y"
-Rows = List[Tuple[int, bytes]]  # status, request
-HOSTILE: Rows = [
+HOSTILE: List[Tuple[int, bytes]] = [  # status, request
     # Lengths, chunks, heads that are not valid.
     *((400, spell(INIT, length=b"Content-Length: " + length)) for length in (
         b"5, 5", b"+5", b"-1", b"0x10", b"1_0", "\u0665".encode(), b"9" * 400)),
@@ -299,7 +294,8 @@ HOSTILE: Rows = [
         b"evil.example.com", b"localhost@evil.example.com", b"\xa0localhost", b"[::1")),
     *((403, spell(INIT, b"Origin: " + origin)) for origin in (
         b"http://evil.example.com", b"http://localhost.evil.com", b"null")),
-    *((403, verb(name, b"Origin: http://evil")) for name in (b"GET", b"DELETE")),
+    *((403, spell(b"", b"Origin: http://evil", line=name + b" /mcp HTTP/1.1")) for name in (
+        b"GET", b"DELETE")),
     (200, spell(INIT, host=b"Host: [::1]:8000")),
     (200, spell(INIT, b"Origin: http://localhost:3000")),
     # Unknown sessions; content types that a form of a web page can send; invalid messages.
@@ -312,9 +308,6 @@ HOSTILE: Rows = [
         b'{"jsonrpc":', b"[" * 90000, b'{"jsonrpc":"2.0","id":1,"method":"\xff"}',
         b'{"jsonrpc":"2.0","id":1,"method":5}', b"")),
     (400, spell(b"", length=NONE)),
-    # Other verbs; requests that are unusual but valid.
-    *((501, verb(name)) for name in (b"PUT", b"OPTIONS", b"HEAD")),
-    (200, spell(INIT)), (200, spell(INIT, line=b"POST /mcp HTTP/1.0")),
 ]
 
 
@@ -772,9 +765,7 @@ class TestSecurity(HttpCase):
 
     def test_unread_input_is_drained_before_the_connection_closes(self) -> None:
         """Otherwise the connection is reset, and the client can lose the response."""
-        with socket.create_connection(self.http.server_address[:2], DEADLINE) as sock:
-            sock.sendall(spell(b"x" * 20_000_000))  # its head is refused
-            answer = b"".join(iter(lambda: sock.recv(1 << 16), b""))
+        answer = self.raw(spell(b"x" * 20_000_000))  # its head is refused
         self.assertRegex(answer, rb"\AHTTP/1\.1 413 ")
         self.assertIn(b"The body is longer than", answer)
 
