@@ -619,10 +619,8 @@ class Bridge:
         if troubles:
             reasons = "; ".join(map(one_line, troubles))
             return f"{self.title} cannot be reached: {reasons}"
-        others = sorted({one_line(one.name) for one in instances} - {self._name})
-        return (f"{self.title} is not running; start it and call again. Its name was "
-                f"searched in {private_folder()}. Other names there: "
-                f"{', '.join(others) or 'none'}")
+        return (f"{self.title} is not running; start it and call again. Its name, "
+                f"{self._name}, was searched in {private_folder()}")
 
     def _stay_connected(self) -> None:
         """Connect whenever the application appears. Read its lists when they change.
