@@ -1,7 +1,5 @@
 """An application for test_embed.py. Its event loop is a queue.
 
-    python3 fake_app.py NAME [BUSY_AFTER]
-
 A line on stdin is a command: "go" lets the tool `wait` or `chatter` go on, "close" and
 "serve" switch the plug-in off and on, and "leave" starts a child process that exits.
 The end of stdin ends the application. A line on stdout says what the application does.
@@ -111,7 +109,7 @@ def make_server(name: str, go: threading.Event) -> Server:
 
 
 def main(arguments: list[str]) -> None:
-    """Serve until stdin ends."""
+    """Serve until stdin ends. The arguments are the name and perhaps busy_after."""
     name, busy_after = [*arguments, "30"][:2]
     jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
     go = threading.Event()
@@ -145,7 +143,3 @@ def main(arguments: list[str]) -> None:
     threading.Thread(target=read_commands, daemon=True).start()
     for job in iter(jobs.get, None):
         job()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
