@@ -49,13 +49,11 @@ from urllib.parse import quote
 if TYPE_CHECKING or not __package__:
     from mcp_ref import (
         INTERNAL_ERROR, LISTS, META, REVISIONS, Bounds, Client, ConnectionClosed,
-        RpcError, Server, ToolError, classify, decode, encode, response_line,
-        spawn, text, wait_until, write_line)
+        RpcError, Server, ToolError, classify, decode, encode, text)
 else:  # the files belong to a package
     from .mcp_ref import (
         INTERNAL_ERROR, LISTS, META, REVISIONS, Bounds, Client, ConnectionClosed,
-        RpcError, Server, ToolError, classify, decode, encode, response_line,
-        spawn, text, wait_until, write_line)
+        RpcError, Server, ToolError, classify, decode, encode, text)
 
 Json = dict[str, Any]
 RunOnMain = Callable[[Callable[[], None]], Any]
@@ -342,7 +340,7 @@ class Bridge:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._out = Outbox(partial(write_line, 1))
+        self._out = Outbox(write_stdout)
         self.server = Server(name, "1.0", capabilities=[
             "tools", "prompts", "resources", "completions"])
         self.server.tool(annotations={"readOnlyHint": True})(self.status)
@@ -374,8 +372,11 @@ class Bridge:
             if line.strip():
                 self._take(line)
         self._desk.close()
-        wait_until(lambda: not (self._calls or self._unanswered or self._out.is_busy()),
-                   DRAIN_SECONDS)
+        deadline = time.monotonic() + DRAIN_SECONDS
+        while self._calls or self._unanswered or self._out.is_busy():
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.005)
 
     @property
     def title(self) -> str:
@@ -752,12 +753,14 @@ def message_in(line: bytes) -> Any:
 def refusal(request: Json, reason: str) -> bytes:
     """Return the response to a request that fails. A tool that fails has a result, so
     that the model reads the reason."""
+    message: Json = {"jsonrpc": "2.0", "id": request["id"]}
     if request["method"] != "tools/call":
-        return response_line(request["id"], RpcError(INTERNAL_ERROR, reason))
-    result: Json = {"content": [text(reason)], "isError": True}
+        message["error"] = {"code": INTERNAL_ERROR, "message": reason}
+        return encode(message)
+    message["result"] = {"content": [text(reason)], "isError": True}
     if META + "protocolVersion" in meta_of(request):
-        result["resultType"] = "complete"
-    return response_line(request["id"], result)
+        message["result"]["resultType"] = "complete"
+    return encode(message)
 
 
 def one_line(value: Any) -> str:
@@ -853,6 +856,18 @@ def write_private(path: Path, content: Json) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def spawn(run: Callable[[], Any]) -> None:
+    """Run a function on a new thread. RuntimeError: no thread can be started."""
+    threading.Thread(target=run, daemon=True).start()
+
+
+def write_stdout(line: bytes) -> None:
+    """Write a line, in as many pieces as stdout takes."""
+    rest = memoryview(line + b"\n")
+    while rest:
+        rest = rest[os.write(1, rest):]
 
 
 def lines_of(read: Callable[[], bytes]) -> Iterator[bytes]:

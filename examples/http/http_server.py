@@ -165,8 +165,10 @@ class HttpSession:
         """
         self._session.close()
         for request in self._session.unanswered():
-            self._session.cancel_incoming(request.request_id)
-        self._session.writer.flush()
+            line = encode({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                           "params": {"requestId": request.request_id}})
+            with self._receiving:
+                self._session.receive(line)
         self.unasked(None)
 
 
