@@ -41,6 +41,7 @@ BOLD = "1"
 BLUE = "38;5;32"
 ORANGE = "38;5;166"
 LABELS = {">": ("client --> server", BLUE), "<": ("client <-- server", ORANGE)}
+OF_SENDER = {">": "", "<": " of the server"}
 NARROWEST = 40  # columns
 WIDEST = 132
 MOST_ROWS = 120  # of one message; a server may offer a hundred tools
@@ -58,7 +59,7 @@ def compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":")).replace(f'"{OMITTED}":0', OMITTED)
 
 
-def wrap(text: str, width: int, first_indent: str, indent: str) -> list[str]:
+def wrap(text: str, width: int, first_indent: str = "", indent: str = "") -> list[str]:
     """Break text into lines. Words stay whole, even if they are too long.
 
     Control characters are escaped, so that a server cannot steer the terminal.
@@ -122,8 +123,6 @@ CAPABILITIES = {
 
 
 def explain_capabilities(capabilities: Json) -> str:
-    if not capabilities:
-        return "no capabilities"
     return join_words(CAPABILITIES.get(name, name) for name in capabilities)
 
 
@@ -152,18 +151,14 @@ class Explainer:
             fault = fault_of_response(message)
         if fault is not None:
             return f"This is not a valid message: {fault}."
+        explain_kind = {"request": self._explain_request,
+                        "notification": self._explain_notification,
+                        "response": self._explain_response}[kind]
         try:
-            return self._explain_valid(arrow, kind, message)
+            return explain_kind(arrow, message)
         except (LookupError, TypeError, AttributeError) as error:
             return (f"This is a {kind} with a part that is missing or has an "
                     f"unexpected type: {error!r:.60}.")
-
-    def _explain_valid(self, arrow: str, kind: str, message: Json) -> str:
-        if kind == "response":
-            return self._explain_response(arrow, message)
-        if kind == "notification":
-            return self._explain_notification(message)
-        return self._explain_request(arrow, message)
 
     def _explain_request(self, arrow: str, message: Json) -> str:
         rid = message["id"]
@@ -186,10 +181,7 @@ class Explainer:
         if self.remark:
             sentences.append(self.remark)
             self.remark = ""
-        sender = ""
-        if arrow == "<":
-            sender = " of the server"
-        return f"Request {rid}{sender}: {' '.join(sentences)}"
+        return f"Request {rid}{OF_SENDER[arrow]}: {' '.join(sentences)}"
 
     def _request_words(self, rid: Any, method: str, params: Json) -> str:
         """Explain a request by its method."""
@@ -222,7 +214,7 @@ class Explainer:
         return (f"The client calls the method {method}, which does not exist. This "
                 "request is wrong on purpose.")
 
-    def _explain_notification(self, message: Json) -> str:
+    def _explain_notification(self, arrow: str, message: Json) -> str:
         method = message["method"]
         params = message.get("params", {})
         if method == "notifications/initialized":
@@ -248,12 +240,8 @@ class Explainer:
 
     def _explain_response(self, arrow: str, message: Json) -> str:
         rid = message.get("id")
-        if arrow == "<":
-            name = self._pending.pop((">", rid), "no such request is waiting")
-            receiver = ""
-        else:
-            name = self._pending.pop(("<", rid))
-            receiver = " of the server"
+        asker = "<" if arrow == ">" else ">"
+        name = self._pending.pop((asker, rid), "no such request is waiting")
         if "error" in message:
             code = message["error"]["code"]
             words = (f"The server refuses the request with error {code}. The response "
@@ -261,7 +249,7 @@ class Explainer:
                      "application, not for the model.")
         else:
             words = self._result_words(name, message["result"])
-        return f"Response to request {rid}{receiver} ({name}): {words}"
+        return f"Response to request {rid}{OF_SENDER[asker]} ({name}): {words}"
 
     def _result_words(self, name: str, result: Json) -> str:
         """Explain a result by the method of its request."""
@@ -323,19 +311,14 @@ class Explainer:
         return short
 
     def _shorten_meta(self, meta: Json) -> Json:
-        short = {}
-        has_omitted = False
-        for name, value in meta.items():
-            fact = compact({name: value})
-            if fact in self._shown_meta:
-                has_omitted = True
-                continue
-            short[name] = value
-            if name.startswith(META):  # progress tokens are always shown
-                self._shown_meta.add(fact)
-        if has_omitted:
-            short[OMITTED] = 0
-        return short
+        new = {name: value for name, value in meta.items()
+               if compact({name: value}) not in self._shown_meta}
+        self._shown_meta.update(
+            compact({name: value}) for name, value in new.items()
+            if name.startswith(META))  # progress tokens are always shown
+        if len(new) < len(meta):
+            new[OMITTED] = 0
+        return new
 
 
 # --- The tour -------------------------------------------------------------------------
@@ -350,15 +333,8 @@ class Step(NamedTuple):
 class Part(NamedTuple):
     """A part of the tour: a connection with one revision of MCP."""
     version: str
-    era: str  # legacy or modern
     title: str
     introduction: str
-    steps: list[Step]
-    on_elicit: Callable[[Json], Json] | None = None  # None: users are not asked
-
-    @property
-    def heading(self) -> str:
-        return f"{self.version} ({self.era}): {self.title}"
 
 
 def answer(question: Json) -> Json:
@@ -381,16 +357,14 @@ STEPS = [
          "This tool asks the user for a name."),
 ]
 TOUR = [
-    Part("2025-11-25", "legacy", "a handshake opens a session",
+    Part("2025-11-25", "2025-11-25 (legacy): a handshake opens a session",
          "The revisions up to 2025-11-25 are called legacy here. A connection begins "
          "with a handshake, which opens a session. Both sides remember what they have "
-         "agreed on until the session ends.",
-         STEPS, answer),
-    Part("2026-07-28", "modern", "each request stands alone",
+         "agreed on until the session ends."),
+    Part("2026-07-28", "2026-07-28 (modern): each request stands alone",
          "The revisions from 2026-07-28 on are called modern here. They need neither a "
          "handshake nor a session, because each request contains all that the server "
-         "has to know.",
-         STEPS, answer),
+         "has to know."),
 ]
 INTRODUCTION = [
     "The Model Context Protocol (MCP) connects an application that uses a language "
@@ -466,40 +440,28 @@ class Screen:
         return f"\033[{style}m{text}\033[0m"
 
     def title(self, text: str) -> None:
-        rows = [self.paint(row, BOLD)
-                for row in wrap(f"=== {text} ===", self.width, "", "")]
+        rows = [self.paint(row, BOLD) for row in wrap(f"=== {text} ===", self.width)]
         print("", *rows, "", sep="\n", flush=True)
 
-    def paragraph(self, text: str) -> None:
-        print(*wrap(text, self.width, "", ""), sep="\n", flush=True)
-
-    def bullet(self, text: str) -> None:
-        rows = wrap(text, self.width, "- ", "  ")
+    def paragraph(self, text: str, bullet: str = "") -> None:
+        rows = wrap(text, self.width, bullet, " " * len(bullet))
         print(*rows, sep="\n", flush=True)
 
-    def line(self, arrow: str, message: Any, explanation: str) -> None:
-        """Print one line of the wire below its explanation."""
+    def line(self, arrow: str, explanation: str, shown: list[str]) -> None:
+        """Print the rows that show one line of the wire, below its explanation."""
         label, style = LABELS[arrow]
         rows = wrap(explanation, self.width, f"{label}  ", " " * len(label) + "  ")
         rows[0] = self.paint(label, style) + rows[0][len(label):]
         print(*rows, sep="\n")
-        shown = layout(message, self.width)
         for row in shown[:MOST_ROWS]:
             print(self.paint(row, style))
         if len(shown) > MOST_ROWS:
             print(f"  ({len(shown) - MOST_ROWS} more rows)")
         print(flush=True)
 
-    def junk(self, arrow: str, line: bytes, error: RpcError) -> None:
-        """Print a line that is not JSON."""
-        label, style = LABELS[arrow]
-        self.paragraph(f"{label}  This line is not a message: {error.message}.")
-        text = line[:1_000].decode("utf-8", "backslashreplace")
-        rows = wrap(text, self.width, "  ", "  ")
-        print(self.paint("\n".join(rows), style), end="\n\n", flush=True)
 
-
-def converse(screen: Screen, part: Part, command: list[str]) -> None:
+def converse(screen: Screen, version: str, command: list[str],
+             steps: list[Step]) -> None:
     """Let a client and a server talk. Print the lines of each step after it."""
     lines: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
     explainer = Explainer()
@@ -510,12 +472,15 @@ def converse(screen: Screen, part: Part, command: list[str]) -> None:
             try:
                 message = decode(line)
             except RpcError as error:
-                screen.junk(arrow, line, error)
+                text = line[:1_000].decode("utf-8", "backslashreplace")
+                screen.line(arrow, f"This line is not a message: {error.message}.",
+                            wrap(text, screen.width, "  ", "  "))
                 continue
             explanation = explainer.explain(arrow, message)
-            screen.line(arrow, explainer.shorten(message), explanation)
+            screen.line(arrow, explanation,
+                        layout(explainer.shorten(message), screen.width))
 
-    client = Client(command, protocol_version=part.version, on_elicit=part.on_elicit)
+    client = Client(command, protocol_version=version, on_elicit=answer)
     client.trace = lambda arrow, line: lines.put((arrow, line))
     try:
         client.connect()
@@ -525,7 +490,7 @@ def converse(screen: Screen, part: Part, command: list[str]) -> None:
         return
     with client:
         print_lines()
-        for step in part.steps:
+        for step in steps:
             explainer.remark = step.remark
             try:
                 step.run(client)
@@ -539,39 +504,28 @@ def converse(screen: Screen, part: Part, command: list[str]) -> None:
     screen.paragraph("The client closes the server's stdin. Then the server ends.")
 
 
-def show_part(screen: Screen, part: Part, command: list[str]) -> None:
-    screen.title(part.heading)
-    screen.paragraph(part.introduction)
-    print()
-    converse(screen, part, command)
-
-
-def show_index(screen: Screen, parts: list[Part]) -> None:
-    for paragraph in INTRODUCTION:
-        screen.paragraph(paragraph)
-        print()
-    screen.paragraph("The parts of this tour:")
-    for heading in [*(part.heading for part in parts), "Summary"]:
-        screen.bullet(heading)
-
-
-def tour(screen: Screen, command: list[str] | None) -> None:
+def tour(screen: Screen, command: list[str], steps: list[Step]) -> None:
     """Print an index, all parts of the tour, and a summary.
 
     On a terminal, stop before each of them.
     """
-    parts = TOUR
-    if command is not None:
-        parts = [part._replace(steps=STEPS_ELSEWHERE) for part in TOUR[:2]]
-    show_index(screen, parts)
-    for part in parts:
+    for paragraph in INTRODUCTION:
+        screen.paragraph(paragraph)
+        print()
+    screen.paragraph("The parts of this tour:")
+    for title in [*(part.title for part in TOUR), "Summary"]:
+        screen.paragraph(title, "- ")
+    for part in TOUR:
         if not screen.may_go_on():
             return
-        show_part(screen, part, command or SERVER)
+        screen.title(part.title)
+        screen.paragraph(part.introduction)
+        print()
+        converse(screen, part.version, command, steps)
     if screen.may_go_on():
         screen.title("Summary")
         for words in SUMMARY:
-            screen.bullet(words)
+            screen.paragraph(words, "- ")
 
 
 def main() -> int:
@@ -583,7 +537,7 @@ def main() -> int:
         print(f"demo.py: there is no program {command[0]!r}", file=sys.stderr)
         return 1
     try:
-        tour(Screen(), command or None)
+        tour(Screen(), command or SERVER, STEPS_ELSEWHERE if command else STEPS)
     except BrokenPipeError:
         # `demo.py | head` closes the pipe. At its end, Python writes what is left in
         # the buffer of stdout, which would fail again. So stdout becomes /dev/null.

@@ -60,11 +60,12 @@ def commands(name: str) -> list[tuple[str, list[str]]]:
     return found
 
 
-def run(command: str | list[str], cwd: Path | str = ROOT, **env: str) -> Any:
-    """Run a command to its end, with an empty stdin. A str is run by the shell."""
+def run(command: str | list[str], cwd: Path | str = ROOT, stdin: str = "",
+        **env: str) -> Any:
+    """Run a command to its end. A str is run by the shell."""
     return subprocess.run(
         command, cwd=cwd, shell=isinstance(command, str), text=True, timeout=DEADLINE,
-        env={**os.environ, **env}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        env={**os.environ, **env}, input=stdin, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE)
 
 
@@ -94,9 +95,9 @@ class TestCourse(unittest.TestCase):
 
     @unittest.skipIf(os.name == "nt", "the commands are written for sh")
     def test_every_command_in_a_docstring_works_from_the_root(self) -> None:
-        """Other tests run the files without arguments, and the demo."""
+        """Other tests run the files without arguments."""
         cases = []
-        for name in COURSE:
+        for name in [*COURSE, "demo.py"]:
             for command, expected in commands(name):
                 if command != f"python3 examples/{name}":
                     cases.append((name, command, expected))
@@ -136,11 +137,8 @@ class TestCourse(unittest.TestCase):
                 "name": "picture", "arguments": {"name": "tea"}, "_meta": {
                     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
                     "io.modelcontextprotocol/clientCapabilities": {}}}}
-            done = subprocess.run(
-                [sys.executable, "-W", "error", str(HERE / "14_lifetime.py"),
-                 str(Path(folder, "shop.db"))],
-                input=json.dumps(call) + "\n", stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, text=True, timeout=DEADLINE)
+            done = run([sys.executable, "-W", "error", str(HERE / "14_lifetime.py"),
+                        str(Path(folder, "shop.db"))], stdin=json.dumps(call) + "\n")
         self.assertEqual((0, ""), (done.returncode, done.stderr))
         self.assertIn("the picture of tea", done.stdout)
 
@@ -205,27 +203,20 @@ class TestDemo(unittest.TestCase):
         with ThreadPoolExecutor(3) as pool:
             cls.printed = dict(zip(widths, pool.map(run_demo, widths)))
 
-    def test_these_tests_run_the_commands_in_the_docstring_of_the_demo(self) -> None:
-        self.assertEqual([("python3 examples/demo.py", []),
-                          ("NO_COLOR=1 COLUMNS=120 python3 examples/demo.py", []),
-                          ("python3 examples/demo.py -- python3 examples/steps/4_stdout.py",
-                           [])],
-                         commands("demo.py"))
-
     def test_an_index_names_the_parts_in_their_order(self) -> None:
         index = self.printed[80].split("\n===")[0].split("The parts of this tour:\n")[1]
         self.assertEqual([f"- {title}" for title, _ in self.parts()],
                          index.strip("\n").splitlines())
 
-    def demo(self, *command: str) -> tuple[int, str, str]:
-        """Let the client of the demo talk to a server; return status, stdout, stderr."""
+    def demo(self, *command: str, status: int = 0, stderr: str = "^$") -> str:
+        """Let the client of the demo talk to a server; return what it prints."""
         done = run([sys.executable, str(HERE / "demo.py"), "--", *command], COLUMNS="80")
-        return done.returncode, re.sub(r"\s+", " ", done.stdout), done.stderr
+        self.assertEqual(status, done.returncode, done.stderr)
+        self.assertRegex(done.stderr, stderr)
+        return re.sub(r"\s+", " ", done.stdout)
 
     def test_with_a_command_the_demo_explains_what_another_server_does(self) -> None:
-        status, printed, errors = self.demo(
-            sys.executable, str(HERE / "steps" / "4_stdout.py"))
-        self.assertEqual((0, ""), (status, errors))
+        printed = self.demo(sys.executable, str(HERE / "steps" / "4_stdout.py"))
         for words in ("The server has the tools echo, add, place, fail and shout",
                       "The client calls the tool no_such_tool. No tool has this name.",
                       "The server refuses the request with error -32602.",
@@ -245,8 +236,7 @@ server.tool(name="pick", description="d", annotations=reads, input_schema=dict(
     type="object", required=["a"], properties=dict(a=dict(type="string"))))(lambda a: a)
 server.tool(name="delete", description="d")(lambda: "deleted")
 server.run()"""
-        status, printed, errors = self.demo(sys.executable, "-c", code)
-        self.assertEqual((0, ""), (status, errors))
+        printed = self.demo(sys.executable, "-c", code)
         self.assertEqual({"look", "no_such_tool"}, set(re.findall(
             r"The client calls the tool (\w+)", printed)))
         self.assertEqual(2, printed.count('The tool has returned "seen"'))
@@ -270,8 +260,7 @@ for line in sys.stdin:
         print(json.dumps(odd))
     print(json.dumps(answer), flush=True)
 """
-        status, printed, errors = self.demo(sys.executable, "-c", code)
-        self.assertEqual(0, status, errors)
+        printed = self.demo(sys.executable, "-c", code, stderr="^ignored b'hello")
         self.assertNotIn("\x1b", printed)
         for words in ("This line is not a message: Parse error",
                       "Response to request 99 (no such request is waiting)",
@@ -282,9 +271,9 @@ for line in sys.stdin:
             self.assertIn(words, printed)
 
     def test_a_command_that_does_not_exist_is_named_once(self) -> None:
-        status, printed, errors = self.demo("no-such-program")
-        self.assertEqual((1, "", "demo.py: there is no program 'no-such-program'\n"),
-                         (status, printed, errors))
+        self.assertEqual("", self.demo(
+            "no-such-program", status=1,
+            stderr="^demo.py: there is no program 'no-such-program'\n$"))
 
     @unittest.skipIf(os.name == "nt", "no pseudo terminals")
     def test_on_a_terminal_the_demo_stops_before_each_part(self) -> None:
@@ -391,12 +380,10 @@ for line in sys.stdin:
     def check_response(self, arrow: str, message: Json, words: str,
                        pending: dict[tuple[str, Any], str]) -> None:
         rid = message["id"]
-        if arrow == "<--":
-            method = pending.pop(("-->", rid))
-            self.assertIn(f"Response to request {rid} ({method}", words)
-        else:
-            method = pending.pop(("<--", rid))
-            self.assertIn(f"Response to request {rid} of the server ({method}", words)
+        asker = "-->" if arrow == "<--" else "<--"
+        whose = "" if asker == "-->" else " of the server"
+        method = pending.pop((asker, rid))
+        self.assertIn(f"Response to request {rid}{whose} ({method}", words)
         if "error" in message:
             self.assertIn(f"error {message['error']['code']}", words)
 
