@@ -282,12 +282,8 @@ class Explainer:
                     "arguments.")
         if "content" not in result:
             return "The server sends the result."
-        blocks = []
-        for block in result["content"]:
-            if block["type"] == "text":
-                blocks.append(f"{compact(block['text']):.200}")
-            else:
-                blocks.append(f"a block of type {block['type']}")
+        blocks = [f"{compact(block['text']):.200}" if block["type"] == "text"
+                  else f"a block of type {block['type']}" for block in result["content"]]
         words = f"The tool has returned {join_words(blocks)} as content for the model."
         if "structuredContent" in result:
             words += " structuredContent holds the same value as JSON, for programs."
