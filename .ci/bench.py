@@ -69,13 +69,12 @@ print(median(times))
 """
 
 
-class Target(NamedTuple):
-    """A server under test."""
-    script: str
-    folder: str  # where the script finds what it imports
+Command = list[str]
 
-    def command(self) -> list[str]:
-        return [sys.executable, "-S", "-c", self.script, self.folder]
+
+def command(script: str, folder: str | Path) -> Command:
+    """Return the command of a server; the script imports from the folder."""
+    return [sys.executable, "-S", "-c", script, str(folder)]
 
 
 # The wire ---------------------------------------------------------------------------------------
@@ -100,10 +99,10 @@ HANDSHAKE = line("initialize", HELLO, id=0) + line("notifications/initialized", 
 class Session:
     """A server process and raw pipes to it, after the handshake."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, server: Command) -> None:
         begun = time.perf_counter()
-        self.command = command
-        self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.command = server
+        self.child = subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       stderr=subprocess.DEVNULL)
         self.input: Any = self.child.stdin
         self.output: Any = self.child.stdout
@@ -156,9 +155,9 @@ class Session:
         return usage.ru_utime + usage.ru_stime
 
 
-def asked(command: list[str], data: bytes, count: int = 1) -> float:
+def asked(server: Command, data: bytes, count: int = 1) -> float:
     """Return the seconds that a new server takes for some requests."""
-    session = Session(command)
+    session = Session(server)
     seconds = session.ask(data, count)
     session.end()
     return seconds
@@ -169,61 +168,61 @@ def asked(command: list[str], data: bytes, count: int = 1) -> float:
 Figures = dict[str, float]
 
 
-def measure_calls(target: Target) -> Figures:
-    session = Session(target.command())
+def measure_calls(server: Command) -> Figures:
+    session = Session(server)
     start, idle = session.start * 1e3, session.memory()
     cpu_alone = session.end()
-    session = Session(target.command())
+    session = Session(server)
     seconds, full = session.ask(calls(COUNT, "add", a=1, b=2), COUNT), session.memory()
     cpu = (session.end() - cpu_alone) / COUNT * 1e6
     return {"start": start, "idle": idle, "full": full, "calls": COUNT / seconds, "cpu": cpu}
 
 
-def measure_answers(target: Target) -> Figures:
-    session = Session(target.command())
+def measure_answers(server: Command) -> Figures:
+    session = Session(server)
     times = [session.ask(ADD) * 1e6 for _ in range(COUNT // 10)]
     session.end()
-    seconds = asked(target.command(), calls(1, "echo", text="x" * (16 << 20)))
+    seconds = asked(server, calls(1, "echo", text="x" * (16 << 20)))
     return {"p50": median(times), "large": 16 / seconds}
 
 
-def measure_client(target: Target) -> Figures:
+def measure_client(server: Command) -> Figures:
     """Measure the client of an edition with the loop as its server. Only editions have one."""
-    if target.script != MODULE:
+    *_, script, folder = server
+    if script != MODULE:
         return {}
-    command = Target(LOOP, str(ROOT / "examples")).command()
     done = subprocess.run(
-        [sys.executable, "-S", "-c", CLIENT, target.folder, str(COUNT // 10), *command],
+        [*command(CLIENT, folder), str(COUNT // 10), *command(LOOP, ROOT / "examples")],
         stdout=subprocess.PIPE, timeout=DEADLINE, check=True)
     return {"client": float(done.stdout)}
 
 
-def measure_once(target: Target) -> Figures:
+def measure_once(server: Command) -> Figures:
     """Measure what does not need many rounds."""
     lines = HANDSHAKE + calls(205, "add", a=1, b=2)
-    done = subprocess.run(target.command(), input=lines, stdout=subprocess.PIPE,
+    done = subprocess.run(server, input=lines, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, timeout=DEADLINE)
-    return {"wait": asked(target.command(), calls(50, "wait", seconds=0.2), 50),
+    return {"wait": asked(server, calls(50, "wait", seconds=0.2), 50),
             "answered": sum("result" in json.loads(line) for line in done.stdout.splitlines()) - 1}
 
 
-def instructions(target: Target, data: bytes) -> int:
+def instructions(server: Command, data: bytes) -> int:
     """Count the instructions of a server that answers some lines."""
     with tempfile.NamedTemporaryFile() as figures:
         subprocess.run(
             ["setarch", "-R", "valgrind", "--tool=cachegrind", "--cache-sim=no",
              f"--cachegrind-out-file={figures.name}", os.path.realpath(sys.executable),
-             *target.command()[1:]],
+             *server[1:]],
             input=HANDSHAKE + data, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONHASHSEED": "0"}, timeout=10 * DEADLINE, check=True)
         return int(figures.read().rpartition(b"summary:")[2].split()[0])
 
 
-def measure_instructions(target: Target) -> Figures:
+def measure_instructions(server: Command) -> Figures:
     """The difference of two runs has neither the start nor the end."""
     figures = {}
     for name, arguments in ("echo", {"text": "hello"}), ("add", {"a": 1, "b": 2}):
-        few, many = (instructions(target, calls(count, name, **arguments)) for count in (FEW, MANY))
+        few, many = (instructions(server, calls(count, name, **arguments)) for count in (FEW, MANY))
         figures[name] = (many - few) / (MANY - FEW) / 1000
     return figures
 
@@ -308,17 +307,17 @@ def table(samples: Samples, rounds: int) -> None:
 # ------------------------------------------------------------------------------------------------
 
 
-def add_column(servers: dict[str, Target], wanted: str, folder: str) -> None:
+def add_column(servers: dict[str, Command], wanted: str, folder: str) -> None:
     """Add another edition, NAME=FILE, or mcpatom, which is installed if it is missing."""
     if wanted == "mcpatom":
         (place,) = Path(installed.venv(wanted)).parents[1].glob("lib/python*/site-packages")
-        servers[wanted] = Target(ATOM, str(place))
+        servers[wanted] = command(ATOM, place)
         return
     name, _, file = wanted.partition("=")
     place = Path(folder, name)
     place.mkdir()
     shutil.copy(file, place / "mcp_ref.py")
-    servers[name] = Target(MODULE, str(place))
+    servers[name] = command(MODULE, place)
 
 
 def main(folder: str) -> None:
@@ -327,21 +326,21 @@ def main(folder: str) -> None:
     parser.add_argument("--instructions", action="store_true", help="count them; needs valgrind")
     parser.add_argument("columns", nargs="*", metavar="NAME=FILE", help="more columns, or mcpatom")
     chosen = parser.parse_args()
-    servers = {"loop": Target(LOOP, str(ROOT / "examples")), "mcp_ref": Target(MODULE, str(ROOT))}
+    servers = {"loop": command(LOOP, ROOT / "examples"), "mcp_ref": command(MODULE, ROOT)}
     for wanted in chosen.columns:
         add_column(servers, wanted, folder)
     print(f"make bench takes half a minute and, for each of {chosen.rounds} rounds, 3 s a column",
           flush=True)
     samples: Samples = {name: defaultdict(list) for name in servers}
-    for target in servers.values():
-        Session(target.command()).end()  # the first start compiles
+    for server in servers.values():
+        Session(server).end()  # the first start compiles
     for number in range(chosen.rounds):
         measures = [measure_calls, measure_answers, measure_client]
         if number == 0:
             measures += [measure_once, *[measure_instructions] * chosen.instructions]
         for measure in measures:
-            for name, target in servers.items():
-                for key, figure in measure(target).items():
+            for name, server in servers.items():
+                for key, figure in measure(server).items():
                     samples[name][key].append(figure)
     table(samples, chosen.rounds)
 

@@ -30,9 +30,7 @@ from typing import Any, Iterator
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FILES = ("test_mcp_ref.py", "examples/**/test_*.py", ".ci/test_*.py")
-PLACES = {name: place for place, name in enumerate((  # by the time that they take
-    "test_budget.py", "test_hosts.py", "test_cli.py", "any other", "test_steps.py", "test_http.py",
-    "test_mcp_ref.py", "test_judge.py", "test_embed.py"))}
+LONGEST = ("test_mcp_ref.py", "test_judge.py", "test_embed.py")  # begin first, not to end last
 PYTHONS = (*[f"python3.{minor}" for minor in range(9, 16)],
            "python3.13t", "python3.14t", "python3.15t", "pypy3")  # t: free-threaded
 PROCESSES = 4
@@ -41,12 +39,10 @@ COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
 
 
 def find_files() -> list[str]:
-    """Return all files of tests: three that take long, so that they do not end late, and then the
-    others, the shortest ones first, so that there is soon something to see."""
+    """Return all files of tests, the longest ones first."""
     found = [os.path.normpath(path) for files in FILES
              for path in sorted(glob.glob(os.path.join(ROOT, files), recursive=True))]
-    found.sort(key=lambda path: PLACES.get(os.path.basename(path), PLACES["any other"]))
-    return [*found[-3:], *found[:-3]]
+    return sorted(found, key=lambda path: os.path.basename(path) not in LONGEST)
 
 
 def flat(suite: Any) -> Iterator[Any]:
@@ -73,9 +69,8 @@ def run_here(paths: list[str], seed: int | None) -> int:
     for path in paths:
         sys.path.insert(0, os.path.dirname(path))
         name = os.path.splitext(os.path.basename(path))[0]
-        for test in flat(unittest.defaultTestLoader.loadTestsFromName(name)):
-            if type(test).__module__ in (name, "unittest.loader"):  # not an imported class
-                tests.append(test)
+        tests += [test for test in flat(unittest.defaultTestLoader.loadTestsFromName(name))
+                  if type(test).__module__ in (name, "unittest.loader")]  # not an imported class
     if seed is not None:
         tests = shuffle(tests, seed)
         if seed % 2 == 1:
@@ -86,8 +81,7 @@ def run_here(paths: list[str], seed: int | None) -> int:
     skipped = {str(test) for test, _ in result.skipped} - bad
     for test, reason in result.skipped:
         print(f"skipped {test.id()}: {reason}")
-    failed = len(bad)
-    print(f"{max(0, len(tests) - failed - len(skipped))} passed, {failed} failed, "
+    print(f"{max(0, len(tests) - len(bad) - len(skipped))} passed, {len(bad)} failed, "
           f"{len(skipped)} skipped")
     return 0 if result.wasSuccessful() else 1
 
@@ -123,8 +117,8 @@ def run_file(python: str, path: str, seed: str) -> tuple[str, list[int]]:
     if done.returncode != 0:
         counts[1] = max(1, counts[1])
         return output, counts
-    name = os.path.relpath(path, ROOT)
-    took = f"{name}: {counts[0]} passed in {time.monotonic() - began:.1f} s"
+    seconds = time.monotonic() - began
+    took = f"{os.path.relpath(path, ROOT)}: {counts[0]} passed in {seconds:.1f} s"
     return "\n".join([took, *re.findall("^skipped .*", output, re.M)]), counts
 
 
