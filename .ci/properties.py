@@ -84,23 +84,25 @@ def damaged(draw: Any, line: bytes) -> Any:
     return line[:start] + draw(TOKENS) + line[end:]
 
 
+def jsonrpc(**members: Any) -> Json:
+    return {"jsonrpc": "2.0", **members}
+
+
 def rpc(**members: Any) -> bytes:
-    return json.dumps({"jsonrpc": "2.0", **members}).encode()
+    return json.dumps(jsonrpc(**members)).encode()
 
 
 def messages(calls: list[tuple[str, Json]]) -> Any:
     """Make requests and other messages; most of them are valid."""
     def request(rid: Any, call: tuple[str, Json]) -> Json:
-        return {"jsonrpc": "2.0", "id": rid, "method": call[0], "params": call[1]}
+        return jsonrpc(id=rid, method=call[0], params=call[1])
 
     fine = st.builds(request, IDS, st.sampled_from(calls))
     error = {"code": -32601, "message": ""}
     others = st.builds(request, NO_IDS, st.sampled_from(calls)) | st.sampled_from([
-        {"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "id": 1, "error": error},
-        {"jsonrpc": "2.0", "id": 1, "result": {}, "error": error},
-        {"jsonrpc": "2.0", "id": None, "error": error},
-        {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1}},
-        {"jsonrpc": "2.0", "method": "no/such"}])
+        jsonrpc(id=1, result={}), jsonrpc(id=1, error=error), jsonrpc(id=None, error=error),
+        jsonrpc(id=1, result={}, error=error), jsonrpc(method="no/such"),
+        jsonrpc(method="notifications/progress", params={"progressToken": 1})])
     return st.one_of(fine, fine, (fine | others).flatmap(spoilt), others, VALUES)
 
 
@@ -448,11 +450,11 @@ class ServerSession(RuleBasedStateMachine):
             method, params = TOOL_CALLS[number % len(TOOL_CALLS)]
             if self.revision in MODERN_ERA:
                 params = with_meta(params)
-            call = {"jsonrpc": "2.0", "id": rid, "method": method, "params": params}
+            call = jsonrpc(id=rid, method=method, params=params)
             if what == "call":
                 self.receive(json.dumps(call).encode())
             elif what == "batch":
-                update = {"jsonrpc": "2.0", "method": "no/such"}
+                update = jsonrpc(method="no/such")
                 self.receive(json.dumps([call, {**call, "id": number}, update]).encode())
             elif what == "job" and self.jobs:
                 self.jobs.pop(number % len(self.jobs))()

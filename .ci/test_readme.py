@@ -50,15 +50,13 @@ import mcp_ref
 
 def note(frame, event, arg):
     if event == "call" and frame.f_code.co_filename == mcp_ref.__file__:
-        functions.append(frame.f_code.co_qualname)
+        sys.stderr.write(frame.f_code.co_qualname + "\\n")
 
-functions, server = [], mcp_ref.Server("traced", "1.0")
-server.tool(name="echo", description="A tool.")(lambda: functions.append("(the tool)"))
+server = mcp_ref.Server("traced", "1.0")
+server.tool(name="echo", description="A tool.")(lambda: None)
 threading.setprofile(note)
 sys.setprofile(note)
 server.run()
-sys.setprofile(None)
-print(*functions, sep="\\n", file=sys.stderr)
 """
 
 
@@ -180,15 +178,11 @@ class TestCommandsAndListings(unittest.TestCase):
                 self.assertEqual((0, shown, ""), (done.returncode, done.stdout, done.stderr))
 
     def test_each_python_listing_runs(self) -> None:
-        """A server starts and lists what it has. A script ends, and prints what the comments
-        behind its calls of print() say."""
+        """It prints what the comments behind its calls of print() say. A server ends at once,
+        because its input is empty."""
         for text in blocks("python"):
             name = file_name(text)
             with self.subTest(name):
-                if ".run()" in text:
-                    with self.client(name) as client:
-                        self.assertTrue({"tools", "prompts"} & client.server_capabilities.keys())
-                    continue
                 done = self.run_in(self.reader, f"python3 {name}")
                 printed = "".join(re.findall(r"print\(.*?\) +# (.*\n)", text))
                 self.assertEqual((0, printed, ""), (done.returncode, done.stdout, done.stderr))

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import unittest
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -338,48 +339,46 @@ for line in sys.stdin:
         for title, text in self.parts()[:2]:
             pending: dict[tuple[str, Any], str] = {}  # (arrow, id) -> method
             for block in read_blocks(text):
-                message, words = block.message, block.explanation
-                with self.subTest(title, message=message):
-                    if "method" not in message:
-                        self.check_response(block.arrow, message, words, pending)
-                    elif "id" in message:
-                        self.check_request(message, words)
-                        pending[block.arrow, message["id"]] = message["method"]
-                    else:
-                        self.check_notification(message, words)
-                    if message.get("method") in ("initialize", "server/discover"):
-                        self.assertIn(title.split()[0], words)
+                first, *others = self.expected_words(block, pending)
+                with self.subTest(title, message=block.message):
+                    self.assertEqual(first, block.explanation[:len(first)])
+                    for words in others:
+                        self.assertIn(words, block.explanation)
+                    if block.message.get("method") in ("initialize", "server/discover"):
+                        self.assertIn(title.split()[0], block.explanation)
             with self.subTest(title):  # only the cancelled call has no response
                 self.assertEqual([("-->", 7)], list(pending))
 
-    def check_request(self, message: Json, words: str) -> None:
+    def expected_words(self, block: Block,
+                       pending: dict[tuple[str, Any], str]) -> Iterator[str]:
+        """Yield how an explanation has to begin, and what else it has to contain."""
+        message = block.message
         params = message.get("params", {})
-        self.assertRegex(words, rf"^Request {message['id']}( of the server)?: ")
-        self.assertIn(params.get("name", ""), words)
-        for name, value in params.get("arguments", {}).items():
-            self.assertIn(f"{name}={json.dumps(value)}", words)
-        if "two" in str(params) or message["method"] == "no/such":
-            self.assertIn("wrong on purpose", words)
-
-    def check_notification(self, message: Json, words: str) -> None:
-        self.assertRegex(words, "^Notification: ")
-        params = message.get("params", {})
-        if message["method"] == "notifications/cancelled":
-            self.assertIn(f"request {params['requestId']} ", words)
-            self.assertIn("sends no response", words)
-        if message["method"] == "notifications/progress":
-            self.assertIn(f"{params['progress']} of 2.", words)
-            self.assertIn("request 6.", words)
-
-    def check_response(self, arrow: str, message: Json, words: str,
-                       pending: dict[tuple[str, Any], str]) -> None:
-        rid = message["id"]
-        asker = "-->" if arrow == "<--" else "<--"
-        whose = "" if asker == "-->" else " of the server"
-        method = pending.pop((asker, rid))
-        self.assertIn(f"Response to request {rid}{whose} ({method}", words)
+        method = message.get("method", "")
+        whose = {"-->": "", "<--": " of the server"}
+        if not method:
+            asker = "-->" if block.arrow == "<--" else "<--"
+            asked = pending.pop((asker, message["id"]))
+            yield f"Response to request {message['id']}{whose[asker]} ({asked}"
+        elif "id" in message:
+            pending[block.arrow, message["id"]] = method
+            yield f"Request {message['id']}{whose[block.arrow]}: "
+        else:
+            yield "Notification: "
         if "error" in message:
-            self.assertIn(f"error {message['error']['code']}", words)
+            yield f"error {message['error']['code']}"
+        if "name" in params:
+            yield params["name"]
+        for name, value in params.get("arguments", {}).items():
+            yield f"{name}={json.dumps(value)}"
+        if "two" in str(params) or method == "no/such":
+            yield "wrong on purpose"
+        if method == "notifications/cancelled":
+            yield f"request {params['requestId']} "
+            yield "sends no response"
+        if method == "notifications/progress":
+            yield f"{params['progress']} of 2."
+            yield "request 6."
 
     def test_nothing_is_wider_than_the_terminal(self) -> None:
         """The exception is one member whose name is too long for 40 columns."""

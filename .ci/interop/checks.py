@@ -18,10 +18,6 @@ MODEL = {"role": "assistant", "model": "interop", "stopReason": "endTurn",
 ROOTS = {"roots": [{"uri": "file:///home/ada", "name": "root"}]}
 
 
-class Failed(Exception):
-    """A check did not find what it expects."""
-
-
 class Ended(Exception):
     """The client has ended, or was killed because it took too long."""
 
@@ -73,17 +69,17 @@ class Talk:
     def ask(self, action: str, **arguments: Any) -> Any:
         """Let the client do one action; return the result."""
         (outcome,) = self.outcomes([(action, arguments)])
-        expect("result" in outcome, outcome)
+        assert "result" in outcome, outcome
         return outcome["result"]
 
     def call(self, *rows: Any, fails: bool = False, user: str = "accept") -> None:
         """Call tools side by side. A row is [name, arguments, what its text must contain]."""
         actions = [("tools/call", {"name": row[0], "arguments": row[1]}) for row in rows]
         for row, outcome in zip(rows, self.outcomes(actions, user)):
-            expect("result" in outcome, outcome)
+            assert "result" in outcome, outcome
             result = outcome["result"]
             text = "\n".join(block.get("text", "") for block in result["content"])
-            expect(result.get("isError", False) is fails and row[2] in text, result)
+            assert result.get("isError", False) is fails and row[2] in text, result
 
     def refused(self, codes: Any, action: str, **arguments: Any) -> None:
         """Ask for something that does not exist.
@@ -94,37 +90,32 @@ class Talk:
         (outcome,) = self.outcomes([(action, arguments)])
         error = outcome.get("error", {})
         if not self.strict:
-            expect(error or outcome["result"].get("isError"), outcome)
+            assert error or outcome["result"].get("isError"), outcome
         elif isinstance(error["code"], int):
-            expect(error["code"] in codes or error["kind"] in codes, outcome)
+            assert error["code"] in codes or error["kind"] in codes, outcome
 
     def listed(self, kind: str, key: str, value: str) -> None:
         (entries,) = [one for one in self.ask(f"{kind}/list").values() if isinstance(one, list)]
-        expect(value in [entry[key] for entry in entries], entries)
+        assert value in [entry[key] for entry in entries], entries
 
     def content(self, uri: str) -> Any:
         """Read a resource that has one content, and return it."""
         (content,) = self.ask("resources/read", uri=uri)["contents"]
-        expect(content["uri"] == uri, content)
+        assert content["uri"] == uri, content
         return content
-
-
-def expect(condition: object, found: Any) -> None:
-    if not condition:
-        raise Failed(found)
 
 
 def connect(talk: Talk, capabilities: Any) -> None:
     about = talk.ask("about")
-    expect(about["revision"] == talk.revision, about)
-    expect(capabilities.items() <= about["capabilities"].items(), about)
+    assert about["revision"] == talk.revision, about
+    assert capabilities.items() <= about["capabilities"].items(), about
 
 
 def tools(talk: Talk, count: int) -> None:
     found = talk.ask("tools/list")["tools"]
-    expect(talk.profile["call"][0] in [tool["name"] for tool in found], found)
-    expect(all(tool["inputSchema"]["type"] == "object" for tool in found), found)
-    expect(len(found) >= count, found)
+    assert talk.profile["call"][0] in [tool["name"] for tool in found], found
+    assert all(tool["inputSchema"]["type"] == "object" for tool in found), found
+    assert len(found) >= count, found
 
 
 def error(talk: Talk, row: Any) -> None:
@@ -143,7 +134,7 @@ def burst(talk: Talk, row: Any) -> None:
 def resource(talk: Talk, row: Any) -> None:
     uri, words = row
     talk.listed("resources", "uri", uri)
-    expect(words in talk.content(uri)["text"], words)
+    assert words in talk.content(uri)["text"], words
     legacy = (-32002, "ResourceNotFoundError")
     talk.refused([-32602] if talk.revision == MODERN else legacy, "resources/read", uri="test://no-such")
 
@@ -151,35 +142,35 @@ def resource(talk: Talk, row: Any) -> None:
 def template(talk: Talk, row: Any) -> None:
     uri_template, uri, words = row
     talk.listed("resources/templates", "uriTemplate", uri_template)
-    expect(words in talk.content(uri)["text"], words)
+    assert words in talk.content(uri)["text"], words
 
 
 def prompt(talk: Talk, row: Any) -> None:
     name, arguments, parts = row
     talk.listed("prompts", "name", name)
     messages = json.dumps(talk.ask("prompts/get", name=name, arguments=arguments)["messages"])
-    expect(all(part in messages for part in parts), messages)
+    assert all(part in messages for part in parts), messages
     talk.refused([-32602], "prompts/get", name="no-such-prompt", arguments={})
 
 
 def completion(talk: Talk, row: Any) -> None:
     ref, argument, values = row
     found = talk.ask("completion/complete", ref=ref, argument=argument)
-    expect(found["completion"]["values"] == values, found)
+    assert found["completion"]["values"] == values, found
 
 
 def progress(talk: Talk, row: Any) -> None:
     talk.call(row)
     values = [one["progress"] for one in talk.heard("progress", 2)]
-    expect(values == sorted(set(values)), values)
+    assert values == sorted(set(values)), values
 
 
 def logging(talk: Talk, row: Any) -> None:
     (outcome,) = talk.outcomes([("logging/setLevel", {"level": "debug"})])
-    expect("result" in outcome or not talk.strict, outcome)
+    assert "result" in outcome or not talk.strict, outcome
     talk.call(row)
     said = talk.heard("notifications/message", 1)[0]
-    expect(said["level"] and said["data"], said)
+    assert said["level"] and said["data"], said
     talk.call(row)  # this switches the messages of server-everything off
 
 
@@ -192,12 +183,12 @@ def elicitation(talk: Talk, row: Any) -> None:
 def portable(talk: Talk, names: list[str]) -> None:
     """The schemas of these tools, and no others, get a warning of the Inspector, not an error."""
     found = talk.ask("portable")
-    expect(found["status"] == 0 and sorted(found["warned"]) == sorted(names), found)
+    assert found["status"] == 0 and sorted(found["warned"]) == sorted(names), found
 
 
 def app(talk: Talk, info: Any) -> None:
     found = talk.ask("app", tool=info["toolName"])
-    expect(info.items() <= found.items(), found)
+    assert info.items() <= found.items(), found
 
 
 def changes(talk: Talk, triggers: Any) -> None:
@@ -206,7 +197,7 @@ def changes(talk: Talk, triggers: Any) -> None:
     for event, row in triggers.items():
         talk.call(row)
         params = talk.heard(event, 1)[0]
-        expect(event != UPDATED or params["uri"] in watched, params)
+        assert event != UPDATED or params["uri"] in watched, params
         talk.call(row)  # this switches the updates of server-everything off
 
 
