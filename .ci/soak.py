@@ -231,10 +231,9 @@ def main() -> int:
         os.execv(sys.executable, [sys.executable, *sys.argv])
     print(f"make soak takes {SECONDS:.0f} s, and up to a minute more; it installs nothing")
     threading.excepthook = lambda what: fault(f"{what.thread}: {what.exc_value!r}")
-    *versions, last_legacy, newest = VERSIONS
-    disturbed = [Target(version) for version in versions]
-    legacy, modern = Target(last_legacy), Target(newest)
-    work = [target.load for target in (*disturbed, legacy, modern) for _ in range(3)]
+    targets = [Target(version) for version in VERSIONS]
+    *disturbed, legacy, modern = targets
+    work = [target.load for target in targets for _ in range(3)]
     work += [target.disturb for target in disturbed]
     pids = [os.getpid(), *[int(one.client.instructions) for one in (legacy, modern)]]
     before = {pid: counts(pid) for pid in pids}
@@ -251,7 +250,7 @@ def main() -> int:
               "; KiB:", *(some[-1] >> 10 for some in sizes.values()), flush=True)
         if seconds >= SECONDS:
             break
-    for target in (*disturbed, legacy, modern):
+    for target in targets:
         target.client.close()
     if left_over(lambda: counts(os.getpid())["children"]):
         fault("processes are left")

@@ -18,6 +18,7 @@ Try: add a step to STEPS. Give the command of your own server.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -44,7 +45,6 @@ LABELS = {">": ("client --> server", BLUE), "<": ("client <-- server", ORANGE)}
 OF_SENDER = {">": "", "<": " of the server"}
 NARROWEST = 40  # columns
 WIDEST = 132
-MOST_ROWS = 120  # of one message; a server may offer a hundred tools
 # All of them but the newline, and marks that change the direction of text.
 CONTROL_CHARACTERS = ("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
                       "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -289,22 +289,17 @@ class Explainer:
             words += " structuredContent holds the same value as JSON, for programs."
         return words
 
-    def shorten(self, value: Any) -> Any:
+    def shorten(self, message: Any) -> Any:
         """Leave out members of _meta that were shown before, and most of requestState.
         """
-        if isinstance(value, list):
-            return [self.shorten(item) for item in value]
-        if not isinstance(value, dict):
-            return value
-        short: Json = {}
-        for name, member in value.items():
-            if name == "_meta" and isinstance(member, dict):
-                short[name] = self._shorten_meta(member)
-            elif name == "requestState" and isinstance(member, str):
-                short[name] = member[:16] + OMITTED
-            else:
-                short[name] = self.shorten(member)
-        return short
+        return json.loads(json.dumps(message), object_hook=self._shorten_object)
+
+    def _shorten_object(self, members: Json) -> Json:
+        if isinstance(members.get("_meta"), dict):
+            members["_meta"] = self._shorten_meta(members["_meta"])
+        if isinstance(members.get("requestState"), str):
+            members["requestState"] = members["requestState"][:16] + OMITTED
+        return members
 
     def _shorten_meta(self, meta: Json) -> Json:
         new = {name: value for name, value in meta.items()
@@ -449,11 +444,7 @@ class Screen:
         rows = wrap(explanation, self.width, f"{label}  ", " " * len(label) + "  ")
         rows[0] = self.paint(label, style) + rows[0][len(label):]
         print(*rows, sep="\n")
-        for row in shown[:MOST_ROWS]:
-            print(self.paint(row, style))
-        if len(shown) > MOST_ROWS:
-            print(f"  ({len(shown) - MOST_ROWS} more rows)")
-        print(flush=True)
+        print(*[self.paint(row, style) for row in shown], "", sep="\n", flush=True)
 
 
 def converse(screen: Screen, version: str, command: list[str],
@@ -479,24 +470,16 @@ def converse(screen: Screen, version: str, command: list[str],
     client = Client(command, protocol_version=version, on_elicit=answer)
     client.trace = lambda arrow, line: lines.put((arrow, line))
     try:
-        client.connect()
+        with client:
+            print_lines()
+            for step in steps:
+                explainer.remark = step.remark
+                with contextlib.suppress(RpcError):  # it is printed as part of its line
+                    step.run(client)
+                print_lines()
     except (RpcError, OSError, ValueError, RuntimeError) as error:
         print_lines()
-        screen.paragraph(f"No conversation in this revision: {error}")
-        return
-    with client:
-        print_lines()
-        for step in steps:
-            explainer.remark = step.remark
-            try:
-                step.run(client)
-            except RpcError:
-                pass  # the error is printed as part of its line
-            except (OSError, ValueError, RuntimeError) as error:
-                print_lines()
-                screen.paragraph(f"The client gives up: {error}")
-                break
-            print_lines()
+        screen.paragraph(f"The client gives up in this revision: {error}")
     screen.paragraph("The client closes the server's stdin. Then the server ends.")
 
 

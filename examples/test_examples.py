@@ -220,7 +220,7 @@ class TestDemo(unittest.TestCase):
         for words in ("The server has the tools echo, add, place, fail and shout",
                       "The client calls the tool no_such_tool. No tool has this name.",
                       "The server refuses the request with error -32602.",
-                      "No conversation in this revision: unknown method"):
+                      "The client gives up in this revision: unknown method"):
             self.assertIn(words, printed)
 
     def test_only_tools_that_read_and_need_no_arguments_are_called(self) -> None:
@@ -267,7 +267,7 @@ for line in sys.stdin:
                       'This is not a valid message: jsonrpc is not "2.0".',
                       "This is not a valid message: an error needs an integer",
                       "This is a notification with a part that is missing or has an "
-                      "unexpected type", "The client gives up: "):
+                      "unexpected type", "The client gives up in this revision: "):
             self.assertIn(words, printed)
 
     def test_a_command_that_does_not_exist_is_named_once(self) -> None:
