@@ -305,12 +305,10 @@ def page() -> Result:
         "_meta": {"ui": {"prefersBorder": True}}}]})
 
 
-PROMPTS: Dict[str, Any] = {  # prompt: its messages
-    "test_simple_prompt": "This is a simple prompt for testing.",
-    "test_prompt_with_image": [image(PNG, "image/png"), "Please analyze the image above."],
-}
-for name, content in PROMPTS.items():
-    server.prompt(name=name, description="Always the same.", icons=[ICON])(returning(content))
+server.prompt(name="test_simple_prompt", description="Always the same.", icons=[ICON])(
+    returning("This is a simple prompt for testing."))
+server.prompt(name="test_prompt_with_image", description="Always the same.", icons=[ICON])(
+    returning([image(PNG, "image/png"), "Please analyze the image above."]))
 
 
 @server.prompt

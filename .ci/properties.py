@@ -250,15 +250,10 @@ class Ledger(LineChecker):
 
     def received(self, line: bytes) -> None:
         """Note what a line asks for, before the side gets it."""
-        try:
+        message = None  # an error is owed, as for any other value that is not a message
+        with contextlib.suppress(ValueError):
             message = read(line)
-        except ValueError:
-            self.errors_owed += 1
-            return
-        is_batch = isinstance(message, list)
-        if is_batch and (not message or self.revision != BATCHES):
-            self.errors_owed += 1
-            return
+        is_batch = isinstance(message, list) and message != [] and self.revision == BATCHES
         for one in message if is_batch else [message]:
             self.received_message(one, is_batch)
 

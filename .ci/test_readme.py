@@ -293,9 +293,8 @@ class TestCommandsAndListings(unittest.TestCase):
                     if words in command:
                         self.assertIn(wanted, done.stdout)
 
+    @unittest.skipUnless(shutil.which("make"), "make is not installed")
     def test_each_target_of_make_is_there(self) -> None:
-        if not shutil.which("make"):
-            self.skipTest("make is not installed")
         shown = "\n".join(codes(PROSE) + blocks("console"))
         for target in re.findall(r"(?m)^(?:\$ )?make ([a-z-]+)$", shown):
             done = self.run_in(ROOT, f"LC_ALL=C make -n {target}")
@@ -330,16 +329,12 @@ class TestTables(unittest.TestCase):
                  "datetime": datetime, "decimal": decimal, "pathlib": pathlib, "uuid": uuid}
         for hints, keywords, _ in table("| `list[int]` |"):
             for code in codes(hints):
-                hint, _, default = code.partition(" = ")
-                function: Any = lambda x: x  # noqa: E731
-                function.__annotations__ = {"x": eval(hint, names)}
-                if default:
-                    function.__defaults__ = (eval(default),)
+                exec(f"def tool(x: {code}): 'A tool.'", names)
                 server = Server("hints", "1.0")
-                server.tool(name="tool")(function)
+                server.tool(names["tool"])
                 with self.subTest(code), Client(server) as client:
                     schema = json.dumps(client.list_tools()[0]["inputSchema"]["properties"])
-                    self.assertEqual(hint == "Context", schema == "{}")
+                    self.assertEqual(code == "Context", schema == "{}")
                     for keyword in codes(keywords):
                         self.assertIn(f'"{keyword}"', schema)
 
@@ -360,24 +355,23 @@ class TestTables(unittest.TestCase):
         with Client(server) as client:
             client.call_tool("look")
             owners = {"": server, "server": server, "client": client, "context": contexts[0]}
-            for known in ("resource_updated(uri)", "server.info", "client.server_info",
-                          "context.cancelled"):
-                for cell, *_ in table(f"| `{known}` |"):
-                    for code in codes(cell):
-                        path, *shown = re.findall(r"[\w.]+", code)
-                        owner, _, name = path.rpartition(".")
-                        self.assertIn(name, dir(owners[owner]))
-                        if shown:
-                            signature = inspect.signature(getattr(owners[owner], name))
-                            self.assertEqual(shown, [*signature.parameters][:len(shown)], code)
+            rows = [row for known in ("resource_updated(uri)", "server.info", "client.server_info",
+                                      "context.cancelled") for row in table(f"| `{known}` |")]
+            for code in [code for cell, *_ in rows for code in codes(cell)]:
+                path, *shown = re.findall(r"[\w.]+", code)
+                owner, _, name = path.rpartition(".")
+                self.assertIn(name, dir(owners[owner]))
+                if shown:
+                    signature = inspect.signature(getattr(owners[owner], name))
+                    self.assertEqual(shown, [*signature.parameters][:len(shown)], code)
 
     def test_the_options_are_complete_and_have_these_defaults(self) -> None:
         """If the second cell is a number or code, it is the default."""
         for known, function in (("probe_timeout", Client), ("state_key", Server),
                                 ("input_schema", Server.tool)):
-            parameters = dict(inspect.signature(function).parameters)
-            for name in ("server", "self", "function"):
-                parameters.pop(name, None)
+            parameters = {
+                name: parameter for name, parameter in inspect.signature(function).parameters.items()
+                if name not in ("server", "self", "function")}
             rows = table(f"| `{known}` |")
             self.assertCountEqual(parameters, [codes(option)[0] for option, _, _ in rows])
             for option, default, _ in rows:

@@ -97,11 +97,9 @@ class TestCourse(unittest.TestCase):
     @unittest.skipIf(os.name == "nt", "the commands are written for sh")
     def test_every_command_in_a_docstring_works_from_the_root(self) -> None:
         """Other tests run the files without arguments."""
-        cases = []
-        for name in [*COURSE, "demo.py"]:
-            for command, expected in commands(name):
-                if command != f"python3 examples/{name}":
-                    cases.append((name, command, expected))
+        cases = [(name, command, expected) for name in [*COURSE, "demo.py"]
+                 for command, expected in commands(name)
+                 if command != f"python3 examples/{name}"]
         lines = [re.sub(r"\bpython3\b", shlex.quote(sys.executable), command)
                  for _, command, _ in cases]
         with ThreadPoolExecutor(4) as pool:
@@ -297,10 +295,8 @@ for line in sys.stdin:
         near, far = pty.openpty()
         self.addCleanup(os.close, near)
         fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        clean = {name: value for name, value in os.environ.items()
-                 if name not in ("COLUMNS", "NO_COLOR")}
         process = subprocess.Popen([sys.executable, str(HERE / "demo.py")], stdin=far,
-                                   stdout=far, env={**clean, "TERM": "dumb", **env})
+                                   stdout=far, env={"TERM": "dumb", **env})
         os.close(far)
         late = threading.Timer(DEADLINE, process.kill)
         late.start()
@@ -391,17 +387,16 @@ for line in sys.stdin:
 
     def test_json_is_only_broken_between_members_and_between_words(self) -> None:
         for columns in (40, 80, 120):
-            messages = []
-            for _, text in self.parts(columns)[:2]:
-                for block in read_blocks(text):
-                    messages.append(block.message)
-                    for row in block.rows[:-1]:
-                        with self.subTest(columns, row=row):
-                            is_inside_string = row.count('"') % 2 == 1
-                            self.assertTrue(row[-1] in ",{[" or row[-1].isalpha()
-                                            or is_inside_string)
+            blocks = [block for _, text in self.parts(columns)[:2]
+                      for block in read_blocks(text)]
+            for row in [row for block in blocks for row in block.rows[:-1]]:
+                with self.subTest(columns, row=row):
+                    is_inside_string = row.count('"') % 2 == 1
+                    self.assertTrue(row[-1] in ",{[" or row[-1].isalpha()
+                                    or is_inside_string)
             # If a row ends after "number,", read_json() does not know of the space.
-            printed = str(messages).replace("number,with", "number, with")
+            printed = str([block.message for block in blocks]).replace(
+                "number,with", "number, with")
             self.assertEqual(2, printed.count(
                 "Count up to a number, with a pause in seconds before each step."))
 
@@ -419,12 +414,10 @@ for line in sys.stdin:
     def test_the_demo_ends_quietly_if_its_output_is_not_read(self) -> None:
         reader, writer = os.pipe()
         os.close(reader)  # now every write fails
-        try:
+        with open(writer, "wb") as output:
             done = subprocess.run(
-                [sys.executable, str(HERE / "demo.py")], stdout=writer,
+                [sys.executable, str(HERE / "demo.py")], stdout=output,
                 stderr=subprocess.PIPE, timeout=DEADLINE)
-        finally:
-            os.close(writer)
         self.assertEqual((0, b""), (done.returncode, done.stderr))
 
     @unittest.skipIf(os.name == "nt", "no pseudo terminals")

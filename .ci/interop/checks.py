@@ -30,8 +30,8 @@ class Talk:
         self.strict = strict  # the server is ours
         self.events: list[tuple[str, Any]] = []
 
-    def until(self, seconds: float, look: Callable[[], Any]) -> Any:
-        """Read what the client says until look() finds something. Kill it if that takes longer."""
+    def until(self, seconds: float, look: Callable[[], Any]) -> None:
+        """Read what the client says until look() is true. Kill it if that takes longer."""
         timer = threading.Timer(seconds, self.bridge.kill)
         timer.start()
         try:
@@ -44,17 +44,16 @@ class Talk:
                 if "event" in message:
                     self.events.append((message["event"], message["params"]))
                 self.said = message.get("outcomes", self.said)
-            return look()
         finally:
             timer.cancel()
 
     def heard(self, event: str, count: int) -> list[Any]:
         """Wait for so many notifications; return the params of all that came."""
-        def look() -> Any:
-            found = [params for method, params in self.events if method == event]
-            return found if len(found) >= count else None
+        def found() -> list[Any]:
+            return [params for method, params in self.events if method == event]
 
-        return list(self.until(PATIENCE, look))
+        self.until(PATIENCE, lambda: len(found()) >= count)
+        return found()
 
     def outcomes(self, actions: list[Any], user: str = "accept") -> list[Any]:
         """Let the client do actions side by side. The user accepts, declines or cancels."""
@@ -64,7 +63,8 @@ class Talk:
         self.said: Any = None  # the outcomes
         self.bridge.stdin.write(json.dumps({"user": answers, "do": actions}).encode() + b"\n")
         self.bridge.stdin.flush()
-        return list(self.until(LONGEST, lambda: self.said))
+        self.until(LONGEST, lambda: self.said)
+        return list(self.said)
 
     def ask(self, action: str, **arguments: Any) -> Any:
         """Let the client do one action; return the result."""

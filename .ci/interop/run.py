@@ -84,10 +84,7 @@ class Pair:
 
     def judge(self) -> dict[str, str]:
         """Run all checks, and return the faults."""
-        if self.over_http:
-            self.judge_over_http()
-        else:
-            self.judge_over_pipes()
+        self.faults["close"] = self.talk_over_http() if self.over_http else self.talk_over_pipes()
         ours = self.folder / ("client" if self.ours_is_client else "stderr")
         noise = NOISE.search(contents(ours))
         self.faults["quiet"] = noise[0] if noise else ""
@@ -120,7 +117,7 @@ class Pair:
             words = contents(self.folder / "client")[-300:]
             return f"the client left with {client.poll()}: {words}" if client.poll() != 0 else ""
 
-    def judge_over_pipes(self) -> None:
+    def talk_over_pipes(self) -> str:
         """The client starts the server, and the end of stdin has to be enough to end it."""
         witness = [sys.executable, str(HERE / "witness.py"), str(self.folder)]
         wrong = self.talk([*witness, *self.server["run"]])
@@ -130,16 +127,18 @@ class Pair:
             if not end:  # a server may be in a session of its own
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        if not wrong and (not servers or not all(servers.values())):
-            wrong = f"no server was started, or one has not ended: {servers}"
-        for status, *signalled in servers.values() if not wrong else ():
+        if wrong:
+            return wrong
+        if not servers or not all(servers.values()):
+            return f"no server was started, or one has not ended: {servers}"
+        for status, *signalled in servers.values():
             if signalled and not self.client.get("spares"):
-                wrong = "the end of stdin was not enough for the server"
-            elif not signalled and status != "0":
-                wrong = f"the server left with {status}: {contents(self.folder / 'stderr')[-300:]}"
-        self.faults["close"] = wrong
+                return "the end of stdin was not enough for the server"
+            if not signalled and status != "0":
+                return f"the server left with {status}: {contents(self.folder / 'stderr')[-300:]}"
+        return ""
 
-    def judge_over_http(self) -> None:
+    def talk_over_http(self) -> str:
         """The judge starts the server, and ends it by SIGTERM."""
         with open(self.folder / "stderr", "wb") as output, started(
                 self.server["run"], stdin=subprocess.DEVNULL, stdout=output,
@@ -149,9 +148,9 @@ class Pair:
             server.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 server.wait(GRACE)
-            if server.poll() not in (-signal.SIGTERM, 128 + signal.SIGTERM):
-                wrong = wrong or f"after SIGTERM the server left with {server.poll()}"
-        self.faults["close"] = wrong
+            if not wrong and server.poll() not in (-signal.SIGTERM, 128 + signal.SIGTERM):
+                wrong = f"after SIGTERM the server left with {server.poll()}"
+        return wrong
 
 
 def outcomes(pattern: str) -> Iterator[tuple[str, str]]:
