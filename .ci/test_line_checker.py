@@ -121,7 +121,7 @@ class TestTranscripts(unittest.TestCase):
 
     def observe(self, revision: str, role: str, mark: str, line: bytes) -> None:
         """Take a line of a transcript; role says which end is tested, "server" or "client"."""
-        checker = self.checkers.get(role) or self.checkers.setdefault(
+        checker = self.checkers.setdefault(
             role, LineChecker(role.title(), revision, fits=validator))
         if mark == {"server": "<", "client": ">"}[role]:
             checker.said(line)

@@ -23,11 +23,7 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 DEADLINE = 120.0  # seconds for one process
-COURSE = [
-    "00_bare_loop.py", "01_hello.py", "02_types.py", "03_errors.py", "04_progress.py",
-    "05_resources.py", "06_client.py", "07_ask_back.py", "08_testing.py",
-    "09_transport.py", "10_host_app.py", "11_model_loop.py", "12_orchestrator.py",
-    "13_acp.py", "14_lifetime.py", "break_it.py"]
+COURSE = sorted(path.name for path in HERE.glob("[0-9b]*.py"))
 SERVERS = {"00_bare_loop.py", "01_hello.py"}  # without a client, they print nothing
 STDERR = {  # words that a file writes to stderr; the other files write nothing there
     "03_errors.py": ["the tool divide failed", "ZeroDivisionError: division by zero",
@@ -80,8 +76,6 @@ class TestCourse(unittest.TestCase):
         self.assertEqual(expected, lines)
 
     def test_the_readme_links_to_every_example(self) -> None:
-        found = sorted(path.name for path in HERE.glob("[0-9b]*.py"))
-        self.assertEqual(COURSE, found)
         linked = re.findall(r"\]\(([^)#]*)[^)]*\)", source("README.md"))
         others = ["embed/", "http/", "steps/", "tools/", "HOSTS.md", "MANUAL.md"]
         self.assertLessEqual({*COURSE, *others}, {*linked})

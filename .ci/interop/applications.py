@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from checks import MODERN
+from installed import started
 
 ROOT = Path(__file__).resolve().parents[2]
 EMBED = ROOT / "examples" / "embed"
@@ -78,10 +79,9 @@ def talk(command: list[str], argument: str, version: str, folder: Path) -> Itera
         host.subscribe(tools=True)
         yield "before the start", True, host.call_tool("thread").get("isError")
         for check in ("after the start", "after a kill"):
-            process = subprocess.Popen(
-                [*command, str(folder / "plugin.py")], cwd=folder, env=env,
-                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
+            with started([*command, str(folder / "plugin.py")], cwd=folder, env=env,
+                         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL):
                 if check == "after the start":  # a restart changes no list
                     while notified.get(timeout=DEADLINE) != "notifications/tools/list_changed":
                         pass
@@ -90,9 +90,6 @@ def talk(command: list[str], argument: str, version: str, folder: Path) -> Itera
                     time.sleep(0.05)  # the bridge looks for the application at each call
                 found = [text_of(host, "thread"), text_of(host, "value", text=argument)]
                 yield check, ["MainThread", "42"], found
-            finally:
-                process.kill()
-                process.communicate()
 
 
 def judge(name: str, command: list[str], version: str, folder: Path) -> Iterator[Any]:
