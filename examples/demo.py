@@ -93,9 +93,7 @@ def layout(value: Any, width: int, before: str = "", after: str = "",
     lines = [indent + before + brackets[0]]
     may_join = True  # whether the next member may continue the last line
     for number, (name, member) in enumerate(members, 1):
-        end = ","
-        if number == len(members):
-            end = brackets[1] + after
+        end = "," if number < len(members) else brackets[1] + after
         rows = layout(member, width, name, end, depth + 1)
         is_one_row = len(rows) == 1
         if is_one_row and may_join and len(lines[-1]) + len(rows[0].strip()) <= width:
@@ -242,17 +240,16 @@ class Explainer:
         rid = message.get("id")
         asker = "<" if arrow == ">" else ">"
         name = self._pending.pop((asker, rid), "no such request is waiting")
-        if "error" in message:
-            code = message["error"]["code"]
-            words = (f"The server refuses the request with error {code}. The response "
-                     "has an error instead of a result. An error is for the "
-                     "application, not for the model.")
-        else:
-            words = self._result_words(name, message["result"])
+        words = self._result_words(name, message)
         return f"Response to request {rid}{OF_SENDER[asker]} ({name}): {words}"
 
-    def _result_words(self, name: str, result: Json) -> str:
-        """Explain a result by the method of its request."""
+    def _result_words(self, name: str, message: Json) -> str:
+        """Explain an error, or a result by the method of its request."""
+        if "error" in message:
+            return (f"The server refuses the request with error "
+                    f"{message['error']['code']}. The response has an error instead of "
+                    "a result. An error is for the application, not for the model.")
+        result = message["result"]
         if name == "initialize":
             offered = explain_capabilities(result["capabilities"])
             return (f"The server agrees to revision {result['protocolVersion']}. It "

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import os
 import re
@@ -309,14 +310,10 @@ for line in sys.stdin:
     def read_terminal(self, terminal: int) -> str:
         """Read a terminal up to the next stop, or up to its end."""
         printed = b""
-        while not re.search(STOP, printed.decode(errors="replace")):
-            try:
-                chunk = os.read(terminal, 1 << 16)
-            except OSError:  # on Linux, this means that the other side is closed
-                chunk = b""
-            if not chunk:
-                break
-            printed += chunk
+        with contextlib.suppress(OSError):  # on Linux, the other side is closed
+            while not re.search(STOP, printed.decode(errors="replace")) and (
+                    chunk := os.read(terminal, 1 << 16)):
+                printed += chunk
         return printed.decode().replace("\r\n", "\n")
 
     def parts(self, columns: int = 80) -> list[tuple[str, str]]:
