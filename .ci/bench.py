@@ -69,10 +69,7 @@ print(median(times))
 """
 
 
-Command = list[str]
-
-
-def command(script: str, folder: str | Path) -> Command:
+def command(script: str, folder: str | Path) -> list[str]:
     """Return the command of a server; the script imports from the folder."""
     return [sys.executable, "-S", "-c", script, str(folder)]
 
@@ -90,7 +87,6 @@ def calls(count: int, tool: str, **arguments: object) -> bytes:
     return b"".join(line("tools/call", params, id=rid) for rid in range(1, count + 1))
 
 
-ADD = calls(1, "add", a=1, b=2)
 HELLO: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {},
                          "clientInfo": {"name": "bench", "version": "1.0"}}
 HANDSHAKE = line("initialize", HELLO, id=0) + line("notifications/initialized", {})
@@ -99,7 +95,7 @@ HANDSHAKE = line("initialize", HELLO, id=0) + line("notifications/initialized", 
 class Session:
     """A server process and raw pipes to it, after the handshake."""
 
-    def __init__(self, server: Command) -> None:
+    def __init__(self, server: list[str]) -> None:
         begun = time.perf_counter()
         self.command = server
         self.child = subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -155,7 +151,7 @@ class Session:
         return usage.ru_utime + usage.ru_stime
 
 
-def asked(server: Command, data: bytes, count: int = 1) -> float:
+def asked(server: list[str], data: bytes, count: int = 1) -> float:
     """Return the seconds that a new server takes for some requests."""
     session = Session(server)
     seconds = session.ask(data, count)
@@ -168,7 +164,7 @@ def asked(server: Command, data: bytes, count: int = 1) -> float:
 Figures = dict[str, float]
 
 
-def measure_calls(server: Command) -> Figures:
+def measure_calls(server: list[str]) -> Figures:
     session = Session(server)
     start, idle = session.start * 1e3, session.memory()
     cpu_alone = session.end()
@@ -178,15 +174,16 @@ def measure_calls(server: Command) -> Figures:
     return {"start": start, "idle": idle, "full": full, "calls": COUNT / seconds, "cpu": cpu}
 
 
-def measure_answers(server: Command) -> Figures:
+def measure_answers(server: list[str]) -> Figures:
     session = Session(server)
-    times = [session.ask(ADD) * 1e6 for _ in range(COUNT // 10)]
+    call = calls(1, "add", a=1, b=2)
+    times = [session.ask(call) * 1e6 for _ in range(COUNT // 10)]
     session.end()
     seconds = asked(server, calls(1, "echo", text="x" * (16 << 20)))
     return {"p50": median(times), "large": 16 / seconds}
 
 
-def measure_client(server: Command) -> Figures:
+def measure_client(server: list[str]) -> Figures:
     """Measure the client of an edition with the loop as its server. Only editions have one."""
     *_, script, folder = server
     if script != MODULE:
@@ -197,7 +194,7 @@ def measure_client(server: Command) -> Figures:
     return {"client": float(done.stdout)}
 
 
-def measure_once(server: Command) -> Figures:
+def measure_once(server: list[str]) -> Figures:
     """Measure what does not need many rounds."""
     lines = HANDSHAKE + calls(205, "add", a=1, b=2)
     done = subprocess.run(server, input=lines, stdout=subprocess.PIPE,
@@ -206,7 +203,7 @@ def measure_once(server: Command) -> Figures:
             "answered": sum("result" in json.loads(line) for line in done.stdout.splitlines()) - 1}
 
 
-def instructions(server: Command, data: bytes) -> int:
+def instructions(server: list[str], data: bytes) -> int:
     """Count the instructions of a server that answers some lines."""
     with tempfile.NamedTemporaryFile() as figures:
         subprocess.run(
@@ -218,7 +215,7 @@ def instructions(server: Command, data: bytes) -> int:
         return int(figures.read().rpartition(b"summary:")[2].split()[0])
 
 
-def measure_instructions(server: Command) -> Figures:
+def measure_instructions(server: list[str]) -> Figures:
     """The difference of two runs has neither the start nor the end."""
     figures = {}
     for name, arguments in ("echo", {"text": "hello"}), ("add", {"a": 1, "b": 2}):
@@ -307,7 +304,7 @@ def table(samples: Samples, rounds: int) -> None:
 # ------------------------------------------------------------------------------------------------
 
 
-def add_column(servers: dict[str, Command], wanted: str, folder: str) -> None:
+def add_column(servers: dict[str, list[str]], wanted: str, folder: str) -> None:
     """Add another edition, NAME=FILE, or mcpatom, which is installed if it is missing."""
     if wanted == "mcpatom":
         (place,) = Path(installed.venv(wanted)).parents[1].glob("lib/python*/site-packages")

@@ -42,7 +42,6 @@ TIMEOUT = 20.0  # seconds for each response
 SLACK = 1 << 20  # bytes
 SERVER = [sys.executable, __file__, "server"]
 FEW = mcp_ref.Bounds(requests=100, pending=100)  # there are at most some 30 at once
-VERSIONS = (None, *mcp_ref.REVISIONS)  # None: the client asks what the server has
 NO_RESULT = (RpcError, OSError, mcp_ref.RequestCancelled, ValueError)  # expected after a fault
 
 
@@ -231,7 +230,8 @@ def main() -> int:
         os.execv(sys.executable, [sys.executable, *sys.argv])
     print(f"make soak takes {SECONDS:.0f} s, and up to a minute more; it installs nothing")
     threading.excepthook = lambda what: fault(f"{what.thread}: {what.exc_value!r}")
-    targets = [Target(version) for version in VERSIONS]
+    # None: the client asks what the server has.
+    targets = [Target(version) for version in (None, *mcp_ref.REVISIONS)]
     *disturbed, legacy, modern = targets
     work = [target.load for target in targets for _ in range(3)]
     work += [target.disturb for target in disturbed]

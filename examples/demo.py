@@ -22,7 +22,6 @@ import contextlib
 import json
 import os
 import queue
-import re
 import shutil
 import sys
 import textwrap
@@ -45,9 +44,6 @@ LABELS = {">": ("client --> server", BLUE), "<": ("client <-- server", ORANGE)}
 OF_SENDER = {">": "", "<": " of the server"}
 NARROWEST = 40  # columns
 WIDEST = 132
-# All of them but the newline, and marks that change the direction of text.
-CONTROL_CHARACTERS = ("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
-                      "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 OMITTED = "..."  # as the name of a member: some members are left out here
 Json = dict[str, Any]
 
@@ -62,9 +58,11 @@ def compact(value: Any) -> str:
 def wrap(text: str, width: int, first_indent: str = "", indent: str = "") -> list[str]:
     """Break text into lines. Words stay whole, even if they are too long.
 
-    Control characters are escaped, so that a server cannot steer the terminal.
+    Control characters, and marks that change the direction of text, are escaped, so
+    that a server cannot steer the terminal.
     """
-    escaped = re.sub(CONTROL_CHARACTERS, lambda found: ascii(found[0])[1:-1], text)
+    escaped = "".join(character if character.isprintable() or character == "\n"
+                      else ascii(character)[1:-1] for character in text)
     return textwrap.wrap(escaped, width, initial_indent=first_indent,
                          subsequent_indent=indent, break_long_words=False,
                          break_on_hyphens=False)
@@ -279,8 +277,8 @@ class Explainer:
                     "arguments.")
         if "content" not in result:
             return "The server sends the result."
-        blocks = [f"{compact(block['text']):.200}" if block["type"] == "text"
-                  else f"a block of type {block['type']}" for block in result["content"]]
+        blocks = [f"{compact(one['text']):.200}" if one["type"] == "text"
+                  else f"a block of type {one['type']}" for one in result["content"]]
         words = f"The tool has returned {join_words(blocks)} as content for the model."
         if "structuredContent" in result:
             words += " structuredContent holds the same value as JSON, for programs."
@@ -423,9 +421,7 @@ class Screen:
         return answer != "" and answer.strip().lower() != "q"
 
     def paint(self, text: str, style: str) -> str:
-        if not self.has_colours:
-            return text
-        return f"\033[{style}m{text}\033[0m"
+        return f"\033[{style}m{text}\033[0m" if self.has_colours else text
 
     def title(self, text: str) -> None:
         rows = [self.paint(row, BOLD) for row in wrap(f"=== {text} ===", self.width)]

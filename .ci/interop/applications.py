@@ -108,13 +108,13 @@ def judge(name: str, command: list[str], version: str, folder: Path) -> Iterator
 
 def outcomes(pattern: str) -> Iterator[tuple[str, str]]:
     """Yield (pair and check, fault). The fault is empty if all is well."""
-    commands = {"gdb": ["gdb", "-q", "-nx", "-x"], "Qt": ["/usr/bin/python3"]}
-    tests = {"gdb": "gdb --version", "Qt": "/usr/bin/python3 -c 'import PyQt5.QtWidgets'"}
-    for name, command in commands.items():
+    for name, command, test in (
+            ("gdb", ["gdb", "-q", "-nx", "-x"], "gdb --version"),
+            ("Qt", ["/usr/bin/python3"], "/usr/bin/python3 -c 'import PyQt5.QtWidgets'")):
         pair = f"bridge -> {name}"
         if not fnmatch.fnmatch(pair, f"*{pattern}*"):
             continue
-        if subprocess.run(tests[name], shell=True, capture_output=True).returncode != 0:
+        if subprocess.run(test, shell=True, capture_output=True).returncode != 0:
             print(f"{pair}: skipped, because it is not installed (Debian: gdb, python3-pyqt5)")
             continue
         for version in ("2025-11-25", MODERN):

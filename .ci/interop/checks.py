@@ -136,7 +136,8 @@ def resource(talk: Talk, row: Any) -> None:
     talk.listed("resources", "uri", uri)
     assert words in talk.content(uri)["text"], words
     legacy = (-32002, "ResourceNotFoundError")
-    talk.refused([-32602] if talk.revision == MODERN else legacy, "resources/read", uri="test://no-such")
+    codes = [-32602] if talk.revision == MODERN else legacy
+    talk.refused(codes, "resources/read", uri="test://no-such")
 
 
 def template(talk: Talk, row: Any) -> None:

@@ -19,20 +19,18 @@ MODERN = "2026-07-28"
 CHANGES = ("/list_changed", "/updated")
 
 
-def answering(remote: Remote, method: str, kind: Any) -> Any:
-    """Make a callback that answers a question of the server."""
-    async def answer(*asked: Any) -> Any:
-        return kind.model_validate(remote.user[method])
-
-    return answer
-
-
 def callbacks(remote: Remote) -> dict[str, Any]:
+    """Return the callbacks that answer the questions of the server."""
+    def answering(method: str, kind: Any) -> Any:
+        async def answer(*asked: Any) -> Any:
+            return kind.model_validate(remote.user[method])
+
+        return answer
+
     return {
-        "sampling_callback": answering(
-            remote, "sampling/createMessage", types.CreateMessageResult),
-        "elicitation_callback": answering(remote, "elicitation/create", types.ElicitResult),
-        "list_roots_callback": answering(remote, "roots/list", types.ListRootsResult)}
+        "sampling_callback": answering("sampling/createMessage", types.CreateMessageResult),
+        "elicitation_callback": answering("elicitation/create", types.ElicitResult),
+        "list_roots_callback": answering("roots/list", types.ListRootsResult)}
 
 
 def actions_of(client: Any, remote: Remote) -> dict[str, Any]:
