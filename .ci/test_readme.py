@@ -273,8 +273,7 @@ class TestCommandsAndListings(unittest.TestCase):
         change = "echo '# new' >>mcp_ref.py"
         self.run_in(self.clone, f"git init -q . && {commit} && {change} && {commit}")
         printed = {" inspect -- ": "  tool add(", " call add ": "3\n", "git diff": "\n+# new\n",
-                   "--report": "tools/list",
-                   "__version__": f"{mcp_ref.__version__}\n"}
+                   "--report": "tools/list", "__version__": f"{mcp_ref.__version__}\n"}
         commands = dict.fromkeys(
             code for code in codes(PROSE) if re.match("(python3|git|cd|env) ", code))
         self.assertTrue(commands)

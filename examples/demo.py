@@ -285,26 +285,23 @@ class Explainer:
         return words
 
     def shorten(self, message: Any) -> Any:
-        """Leave out members of _meta that were shown before, and most of requestState.
-        """
+        """Leave out members of _meta shown before, and most of requestState."""
         return json.loads(json.dumps(message), object_hook=self._shorten_object)
 
     def _shorten_object(self, members: Json) -> Json:
-        if isinstance(members.get("_meta"), dict):
-            members["_meta"] = self._shorten_meta(members["_meta"])
         if isinstance(members.get("requestState"), str):
             members["requestState"] = members["requestState"][:16] + OMITTED
+        meta = members.get("_meta")
+        if isinstance(meta, dict):
+            new = {name: value for name, value in meta.items()
+                   if compact({name: value}) not in self._shown_meta}
+            self._shown_meta.update(
+                compact({name: value}) for name, value in new.items()
+                if name.startswith(META))  # progress tokens are always shown
+            if len(new) < len(meta):
+                new[OMITTED] = 0
+            members["_meta"] = new
         return members
-
-    def _shorten_meta(self, meta: Json) -> Json:
-        new = {name: value for name, value in meta.items()
-               if compact({name: value}) not in self._shown_meta}
-        self._shown_meta.update(
-            compact({name: value}) for name, value in new.items()
-            if name.startswith(META))  # progress tokens are always shown
-        if len(new) < len(meta):
-            new[OMITTED] = 0
-        return new
 
 
 # --- The tour -------------------------------------------------------------------------
