@@ -97,7 +97,6 @@ class Session:
 
     def __init__(self, server: list[str]) -> None:
         begun = time.perf_counter()
-        self.command = server
         self.child = subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       stderr=subprocess.DEVNULL)
         self.input: Any = self.child.stdin
@@ -120,7 +119,7 @@ class Session:
             chunks.append(self.output.read1(1 << 16))
             count -= chunks[-1].count(b"\n")
             if not chunks[-1]:
-                raise SystemExit(f"died, or silent for {DEADLINE} s: {self.command}")
+                raise SystemExit(f"died, or silent for {DEADLINE} s: {self.child.args}")
         return b"".join(chunks)
 
     def ask(self, data: bytes, count: int = 1) -> float:
@@ -134,7 +133,7 @@ class Session:
         answers = self.read(count)
         seconds = time.perf_counter() - begun
         if answers.count(b'"result":') < count or b'"isError":true' in answers.replace(b" ", b""):
-            raise SystemExit(f"refused by {self.command}: {answers[:300]!r}")
+            raise SystemExit(f"refused by {self.child.args}: {answers[:300]!r}")
         return seconds
 
     def memory(self) -> float:

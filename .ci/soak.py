@@ -88,10 +88,9 @@ class Target:
 
     def text(self, tool: str, **arguments: Any) -> str:
         result = self.client.call_tool(tool, arguments)
-        text: str = result["content"][0]["text"]
         if result.get("isError"):  # a question that could not be asked any more, for example
-            raise ValueError(text)
-        return text
+            raise ValueError(result)
+        return str(result["content"][0]["text"])
 
     # Each job fails if a result is wrong.
 

@@ -406,8 +406,7 @@ class Screen:
         self.has_colours = (sys.stdout.isatty()
                             and not os.environ.get("NO_COLOR")
                             and os.environ.get("TERM", "dumb") != "dumb")
-        self.can_stop = sys.stdin is not None and (
-            sys.stdin.isatty() and sys.stdout.isatty())
+        self.can_stop = bool(sys.stdin) and sys.stdin.isatty() and sys.stdout.isatty()
 
     def may_go_on(self) -> bool:
         """Wait for the reader. Return False if the tour ends here."""
@@ -433,8 +432,8 @@ class Screen:
         label, style = LABELS[arrow]
         rows = wrap(explanation, self.width, f"{label}  ", " " * len(label) + "  ")
         rows[0] = self.paint(label, style) + rows[0][len(label):]
-        print(*rows, sep="\n")
-        print(*[self.paint(row, style) for row in shown], "", sep="\n", flush=True)
+        rows += [self.paint(row, style) for row in shown]
+        print(*rows, "", sep="\n", flush=True)
 
 
 def converse(screen: Screen, version: str, command: list[str],

@@ -167,22 +167,17 @@ def read_blocks(part: str) -> list[Block]:
     return blocks
 
 
-def run_demo(columns: int) -> str:
-    """Return the output of the demo when it is not a terminal."""
-    command = [sys.executable, "-W", "error", str(HERE / "demo.py")]
-    done = run(command, COLUMNS=str(columns))
-    assert (done.returncode, done.stderr) == (0, ""), done
-    return str(done.stdout)
-
-
 class TestDemo(unittest.TestCase):
     printed: dict[int, str]  # columns -> output
 
     @classmethod
     def setUpClass(cls) -> None:
-        widths = (40, 80, 120)
-        with ThreadPoolExecutor(3) as pool:
-            cls.printed = dict(zip(widths, pool.map(run_demo, widths)))
+        command = [sys.executable, "-W", "error", str(HERE / "demo.py")]
+        cls.printed = {}
+        for columns in (40, 80, 120):
+            done = run(command, COLUMNS=str(columns))
+            assert (done.returncode, done.stderr) == (0, ""), done
+            cls.printed[columns] = done.stdout
 
     def test_an_index_names_the_parts_in_their_order(self) -> None:
         index = self.printed[80].split("\n===")[0].split("The parts of this tour:\n")[1]

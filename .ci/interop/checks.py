@@ -135,8 +135,7 @@ def resource(talk: Talk, row: Any) -> None:
     uri, words = row
     talk.listed("resources", "uri", uri)
     assert words in talk.content(uri)["text"], words
-    legacy = (-32002, "ResourceNotFoundError")
-    codes = [-32602] if talk.revision == MODERN else legacy
+    codes = [-32602] if talk.revision == MODERN else [-32002, "ResourceNotFoundError"]
     talk.refused(codes, "resources/read", uri="test://no-such")
 
 

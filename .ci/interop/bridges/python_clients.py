@@ -74,10 +74,6 @@ async def sdk2(remote: Remote, mode: str, command: str, *args: str) -> None:
 
     modern = False
 
-    def about() -> Any:
-        return {"revision": client.protocol_version,
-                "capabilities": wire(client.server_capabilities)}
-
     async def set_level(level: Any) -> None:
         if not modern:  # there each request has a level
             await client.set_logging_level(level)
@@ -108,9 +104,11 @@ async def sdk2(remote: Remote, mode: str, command: str, *args: str) -> None:
         mode=mode, log_level="debug", cache=None, message_handler=notified, **callbacks(remote))
     async with client, AsyncExitStack() as leaving:
         modern = client.protocol_version == MODERN
+        about = {"revision": client.protocol_version,
+                 "capabilities": wire(client.server_capabilities)}
         await remote.play({
-            **actions_of(client, remote), "about": about, "logging/setLevel": set_level,
-            "subscribe": subscribe})
+            **actions_of(client, remote), "about": lambda: about,
+            "logging/setLevel": set_level, "subscribe": subscribe})
 
 
 async def main(remote: Remote, library: str, *arguments: str) -> None:
