@@ -644,7 +644,7 @@ def spawn_or_run(run: Job) -> None:
         run()
 
 
-def wait_until(condition: Callable[[], bool], timeout: float = float("inf")) -> bool:
+def wait_until(condition: Callable[[], Any], timeout: float = float("inf")) -> bool:
     """Wait until condition() is true, for up to timeout seconds. Return its value. It
     looks every 5 ms: waits of this kind happen at the end of a connection, and while
     the other side does not read."""
@@ -693,37 +693,38 @@ class LineWriter:
         """Write the lines that wait. This ends if another thread is writing, which
         writes these lines as well; if no line is left; or, unless may_block is true, at
         a line for which would_block() is true: from there on, a new thread writes."""
-        is_writer = False
         try:
-            while True:
-                with self._lock:
-                    if self._writer is not None and not is_writer:
-                        return
-                    if not self._lines:  # under the lock, or a new line could be stuck
-                        self._writer = None
-                        is_writer = False
-                        return
-                    if not is_writer:
-                        is_writer = True
-                        self._writer = threading.get_ident()
-                    send, line = self._lines[0]
-                    if not may_block and self._would_block and self._would_block(line):
-                        break
-                    self._lines.popleft()
-                    self._waiting -= len(line or b"")
-                    self.is_full = self._waiting > self._limit
+            for send, line in iter(partial(self._next, may_block), None):
                 if self._trace is not None and line is not None:
                     self._trace(">", line)
                 try:
                     send(line)
                 except Exception as error:
                     self._on_error(send, error)
-        finally:
-            if is_writer:  # a line may block, or Ctrl-C has come
-                with self._lock:
-                    if self._writer == threading.get_ident():
-                        self._writer = None
-        self.flush_soon()
+        except BaseException:  # Ctrl-C
+            with self._lock:
+                if self._writer == threading.get_ident():
+                    self._writer = None
+            raise
+        if not may_block:
+            self.flush_soon()
+
+    def _next(self, may_block: bool) -> tuple[Send, bytes | None] | None:
+        """Return the next line for this thread to write; None if it has to stop. All
+        this happens under the lock, so no line that comes at the end is stuck."""
+        with self._lock:
+            this_thread = threading.get_ident()
+            if self._writer not in (None, this_thread):
+                return None
+            self._writer = None
+            if not self._lines or not may_block and (
+                    self._would_block and self._would_block(self._lines[0][1])):
+                return None
+            self._writer = this_thread
+            send, line = self._lines.popleft()
+            self._waiting -= len(line or b"")
+            self.is_full = self._waiting > self._limit
+            return send, line
 
     def is_done(self) -> bool:
         with self._lock:
@@ -1064,7 +1065,7 @@ class Peer:
         with self.lock:
             if self.closed is not None:
                 # Each call raises the same exception, without earlier tracebacks.
-                raise self.closed.with_traceback(None)
+                raise self.closed.with_traceback(None) from None
             if about is not None and not self.is_open(about):
                 raise RequestCancelled("the request that needs it is over")
             if len(self._pending) >= self.bounds.pending or self.writer.is_full:
@@ -1116,14 +1117,14 @@ class PendingRequest:
         self.method = method
         self.about = about  # the incoming request that needs it
         self._result: Any = None
-        self._error: BaseException | None = None
+        self._error: Exception | None = None
         self._is_finished = False
         # It is free when the request is finished. An Event has a lock inside, which
         # Ctrl-C could leave locked.
         self._gate = threading.Lock()
         self._gate.acquire()
 
-    def finish(self, result: Any, error: BaseException | None) -> None:
+    def finish(self, result: Any, error: Exception | None) -> None:
         """Note the outcome, and wake the threads that wait for it."""
         self._result = result
         self._error = error
@@ -1159,7 +1160,7 @@ class PendingRequest:
             self.cancel("interrupted")
             raise
         if self._error is not None:
-            raise self._error.with_traceback(None)
+            raise self._error.with_traceback(None) from None
         return self._result
 
     def cancel(self, reason: str = "cancelled") -> None:
@@ -1186,8 +1187,9 @@ class McpPeer(Peer):
 
     def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
         if pending.method != "initialize":  # it must not be cancelled [lifecycle]
-            self.notify("notifications/cancelled", {
-                "requestId": pending.id, "reason": reason})
+            self.put_notification("notifications/cancelled", {
+                "requestId": pending.id, "reason": reason}, None)
+            self.writer.flush_soon()  # the thread that reads must not write
 
 
 # --- The session of a server ----------------------------------------------------------
@@ -1216,7 +1218,8 @@ class ServerSession(McpPeer):
         self.client_meta: Json = {META_LEVEL: "info"}
         self.declared: set[str] = set()  # capabilities of this server, in the handshake
         self._uris: set[str] = set()  # by resources/subscribe
-        self._streams: list[tuple[IncomingRequest, Json]] = []  # what each may hear
+        # What each stream may hear, and the URIs of resources in it.
+        self._streams: list[tuple[IncomingRequest, Json, set[str]]] = []
 
     def admit(self, request: IncomingRequest) -> str:
         """Check revision, method, lifecycle and params, in this order. A request that
@@ -1285,7 +1288,7 @@ class ServerSession(McpPeer):
         with self.lock:
             self._uris.discard(uri)
             if is_wanted:
-                self._check_room()
+                self._check_room(1)
                 self._uris.add(uri)
 
     def open_stream(self, request: IncomingRequest, asked: Json) -> None:
@@ -1294,18 +1297,20 @@ class ServerSession(McpPeer):
         granted = {
             member: asked[member] for method, member in CHANGES.items()
             if asked.get(member) and method.split("/")[1] in offered}
+        uris = set(map(normal_uri, granted.get("resourceSubscriptions", ())))
         with self.lock:
-            self._check_room()
+            self._check_room(1 + len(uris))
             # The acknowledgement has to be the first notification of the stream.
-            self.put_notification("notifications/subscriptions/acknowledged", {
+            self._put(encode(build_message("notifications/subscriptions/acknowledged", {
                 "notifications": granted,
-                "_meta": {META_SUBSCRIPTION: request.request_id}}, request)
-            self._streams.append((request, granted))
+                "_meta": {META_SUBSCRIPTION: request.request_id}})), request)
+            self._streams.append((request, granted, uris))
 
-    def _check_room(self) -> None:
-        """Refuse further subscriptions if there are too many. Caller holds the lock."""
+    def _check_room(self, more: int) -> None:
+        """Refuse more URIs and streams if they are too many. Caller holds the lock."""
         self._streams = [one for one in self._streams if self.is_open(one[0])]
-        if len(self._uris) + len(self._streams) >= self.bounds.subscriptions:
+        count = len(self._uris) + sum(1 + len(uris) for _, _, uris in self._streams)
+        if count + more > self.bounds.subscriptions:
             raise RpcError(TOO_MANY, "Too many subscriptions")
 
     def publish(self, method: str, params: Json) -> None:
@@ -1319,9 +1324,8 @@ class ServerSession(McpPeer):
             is_declared = self.state == READY and capability in self.declared
             if is_declared and (not params or uri in self._uris):
                 self.put_notification(method, params or None, None)
-            for request, granted in self._streams:
-                wish = granted.get(CHANGES[method])  # True, a list of URIs, or None
-                if wish is True or (wish and uri in map(normal_uri, wish)):
+            for request, granted, uris in self._streams:
+                if granted.get(CHANGES[method]) is True or uri in uris:
                     meta = {META_SUBSCRIPTION: request.request_id}
                     self.put_notification(method, {"_meta": meta, **params}, request)
         self.writer.flush_soon()
@@ -1337,7 +1341,7 @@ class ServerSession(McpPeer):
         with self.lock:
             streams = self._streams
             self._streams = []
-        for request, _ in streams:
+        for request, _, _ in streams:
             rid = request.request_id
             self.put_notification(
                 "notifications/cancelled", {"requestId": rid}, request)
@@ -1593,13 +1597,12 @@ def result_of_tool(output_schema: Schema | None, value: Any, row: Revision) -> J
         if output_schema is not None or not is_content(value):
             result["structuredContent"] = value
     data = result.get("structuredContent")
-    wraps = type(data) is not dict
     if output_schema is not None and not result.get("isError"):
         fault = output_schema.fault_in(data, "structuredContent")
         if fault is not None:
             raise ValueError(fault)
-        wraps = output_schema.wraps
     if "structuredContent" in result:
+        wraps = output_schema.wraps if output_schema else type(data) is not dict
         if wraps and row.wraps_data:
             result["structuredContent"] = {"result": data}
         elif not isinstance(data, row.structured):  # a type that the revision has
@@ -1873,11 +1876,12 @@ class Context:
         # The parts of the capability that are needed. includeContext may be "none".
         needed = [part for member, part in needs.parts.items()
                   if params.get(member, "none") != "none"]
+        offered = set(offer) if isinstance(offer, dict) else None
         if method == "elicitation/create":
             needed = [params.get("mode", "form")]
-            if isinstance(offer, dict) and "url" not in offer:
-                offer = {"form": {}}  # an offer without a mode means form
-        if isinstance(offer, dict) and all(part in offer for part in needed):
+            if offered is not None and "url" not in offered:
+                offered.add("form")  # an offer without a mode means form
+        if offered is not None and offered.issuperset(needed):
             return
         reason = ("This needs an input that the client does not offer: "
                   f"{' '.join([needs.capability, *needed])}")
@@ -2645,12 +2649,15 @@ class ReadingPool(Pool):
         peer.take(line)
         jobs = self._jobs_of_line
         self._jobs_of_line = []
-        # Only a thread that takes the turn increases `running` here, and this thread
-        # has the turn. So the pool does not become full after this look.
-        last = jobs.pop() if jobs and self.running < self._limit else peer.writer.flush
-        for job in jobs:
+        for job in jobs[:-1]:  # of a batch
             super().start(job)
-        return last
+        # Only a thread that has the turn increases `running`, and this one has it now.
+        # So the pool does not become full after this look.
+        if jobs and self.running < self._limit:
+            return jobs[-1]
+        for job in jobs[-1:]:
+            super().start(job)
+        return peer.writer.flush
 
     def _read(self, peer: Peer, lines: Iterator[bytes]) -> None:
         """Read and run jobs. The caller has the turn."""
@@ -2838,6 +2845,7 @@ class StandardStreams:
             else:  # another process, often node, may have made it non-blocking
                 os.set_blocking(fd, True)
         os.dup2(null, 0)
+        os.close(null)
         os.dup2(2, 1)
         self._print_stream = sys.stdout
         self._flush()
@@ -2938,8 +2946,10 @@ class Check:
     def faults(self, value: Any, schema: Any, path: str) -> Iterator[str]:
         """Check the part of a value at a path against a part of the schema."""
         self._count(1)
-        if schema is False or type(value) not in TYPES:
-            yield f"{path}: {type(value).__name__} is not allowed here"
+        if type(value) not in TYPES:
+            yield f"{path}: a {type(value).__name__} is not JSON"
+        elif schema is False:
+            yield f"{path}: not allowed here"
         elif schema is not True:
             if "$ref" in schema and not self._is_trusted:
                 schema = {"$ref": schema["$ref"]}
@@ -2961,11 +2971,12 @@ class Check:
     def _reasons(self, word: str, argument: Any, value: Any) -> Iterator[str]:
         """Apply one keyword to a value as a whole. Yield why the value does not fit."""
         kinds = kinds_of(value)
+        if type(argument) in (list, str):
+            self._count(len(argument) // 8)
         if word == "type":
             if set(kinds).isdisjoint(listed(argument)):
                 yield f"expected {' or '.join(listed(argument))}, got {kinds[0]}"
         elif word == "required" and kinds == ["object"]:
-            self._count(len(argument) // 8)
             yield from (f"missing {name}" for name in argument if name not in value)
         elif word == "not":
             if self.fits(value, argument):
@@ -3047,16 +3058,33 @@ def examine(schema: Any, place: str, is_trusted: bool = True) -> None:
     check_shape(schema, {"type": ["object", "boolean"], "properties": {
         **dict.fromkeys(TESTS, {"type": "number"}),
         **dict.fromkeys(UNSUPPORTED, False),
-        **dict.fromkeys(("items", "additionalProperties", "not", "if", "then", "else"),
-                        one),
-        **dict.fromkeys(("allOf", "anyOf", "oneOf"), several),
-        **dict.fromkeys(("properties", "$defs", "definitions"), named),
+        **dict.fromkeys(WITH_SCHEMA, one),
+        **dict.fromkeys(WITH_SCHEMAS, several),
+        **dict.fromkeys(WITH_NAMED_SCHEMAS, named),
+        **dict.fromkeys(("pattern", "$ref"), {"type": "string"}),
         "type": {"anyOf": [{"enum": ANY_TYPE},
                            {"type": "array", "items": {"enum": ANY_TYPE}}]},
         "enum": {"type": "array"}, "const": True, "uniqueItems": {"type": "boolean"},
-        "required": _STRINGS, "$ref": {"type": "string", "mcp_ref points into": schema},
-        "pattern": {"type": "string", "mcp_ref compiles": is_trusted},
-        "$schema": {"enum": dialects}}}, place)
+        "required": _STRINGS, "$schema": {"enum": dialects}}}, place)
+    for part in subschemas(schema):
+        if "$ref" in part:
+            resolve(schema, part["$ref"])
+        if "pattern" in part and is_trusted:
+            compiled(part["pattern"])
+
+
+def subschemas(schema: Any) -> Iterator[Json]:
+    """Yield a schema and all schemas in it, apart from true and false."""
+    if type(schema) is dict:
+        yield schema
+        for word, argument in schema.items():
+            parts = [argument] if word in WITH_SCHEMA else []
+            if word in WITH_SCHEMAS:
+                parts = argument
+            if word in WITH_NAMED_SCHEMAS:
+                parts = list(argument.values())
+            for part in parts:
+                yield from subschemas(part)
 
 
 def resolve(root: Any, ref: str) -> Any:
@@ -3069,6 +3097,8 @@ def resolve(root: Any, ref: str) -> Any:
         for step in steps:
             step = step.replace("~1", "/").replace("~0", "~")
             target = target[int(step) if isinstance(target, list) else step]
+        if type(target) not in (dict, bool):
+            raise LookupError("it is not a schema")
     except (LookupError, TypeError, ValueError) as error:
         raise ValueError(f"$ref: {ref:.80} does not exist: {error}") from None
     return target
@@ -3089,6 +3119,7 @@ def listed(value: Any) -> Any:
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = 60
 _REPR.maxlist = 12
+_REPR.repr_dict = lambda value, level: "{...}" if value else "{}"  # type: ignore
 shortened = _REPR.repr  # of a value that may be large
 
 
@@ -3134,10 +3165,10 @@ def has_at_most(value: Any, limit: float) -> bool:
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern of JavaScript, as far as Python's re agrees with it. A `$` at
-    its end matches only at the very end, which Python writes as `\\Z`."""
-    if pattern.endswith("$") and not pattern.endswith("\\$"):
-        pattern = pattern[:-1] + r"\Z"
+    """Compile a pattern of JavaScript, as far as Python's re agrees with it. There, `$`
+    matches only at the very end, which Python writes as `\\Z`."""
+    pattern = re.sub(r"(\\.|\[(?:\\.|[^\]])*\])|\$",  # the group has what stays
+                     lambda found: found[1] or r"\Z", pattern, flags=re.S)
     try:
         return re.compile(pattern, re.ASCII)
     except (re.error, OverflowError) as error:
@@ -3145,7 +3176,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 # The tests of keywords that compare a value with their argument, and the type of the
-# values that they restrict. examine() uses the last two; they raise ValueError.
+# values that they restrict.
 ANY_TYPE = [*TYPES.values()]
 TESTS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "enum": ("any", lambda value, choices:
@@ -3164,11 +3195,12 @@ TESTS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "uniqueItems": ("array", lambda items, wanted: not wanted or (
         len(set(map(comparable, items))) == len(items))),
     "minProperties": ("object", has_at_least),
-    "maxProperties": ("object", has_at_most),
-    "mcp_ref points into": ("string", lambda ref, root: [resolve(root, ref)]),
-    "mcp_ref compiles": ("string", lambda pattern, is_trusted:
-                         not is_trusted or compiled(pattern))}
+    "maxProperties": ("object", has_at_most)}
 
+# Keywords whose argument is a schema, a list of schemas, or an object with schemas.
+WITH_SCHEMA = ("items", "additionalProperties", "not", "if", "then", "else")
+WITH_SCHEMAS = ("allOf", "anyOf", "oneOf")
+WITH_NAMED_SCHEMAS = ("properties", "$defs", "definitions")
 # Keywords that would restrict values, but are so rare in schemas of tools that this
 # module does without them.
 UNSUPPORTED = (
@@ -3798,9 +3830,10 @@ class Client:
                 timeout: float | None = None) -> Json:
         """Send a request and return its result. Input requests on the way are answered.
 
-        Raises RpcError, RequestTimeout, ConnectionClosed, and ValueError if the result
-        does not have the shape that the specification demands, or if the server asks
-        for too much input. [2026-07-28 basic/patterns/mrtr]"""
+        Raises RpcError, RequestTimeout, ConnectionClosed, RuntimeError if too much
+        waits for the server, and ValueError if the result is malformed in a way that
+        matters here, or if the server asks for too much input. [2026-07-28
+        basic/patterns/mrtr]"""
         session = self._connected_session()
         end = time.monotonic() + (self.timeout if timeout is None else timeout)
         pending = session.request(method, params)
@@ -3843,8 +3876,9 @@ class Client:
         items: list[Json] = []
         cursors: set[str] = set()
         params: Json = {}
+        end = time.monotonic() + self.timeout
         while True:
-            page = self.request(method, params)
+            page = self.request(method, params, end - time.monotonic())
             check_shape(page, shape(kind, nextCursor={"type": ["string", "null"]},
                                     **{kind: NAMED_ITEMS}), method)
             items += page[kind]
@@ -3904,21 +3938,26 @@ class Answers:
     def answer_within(self, timeout: float, asked: Json, session: Peer) -> Json:
         """Answer an input request of a modern server. The handler runs on another
         thread, because it may ask a user, who may need too long."""
-        answer = PendingRequest(session, "input", asked["method"])  # it is never sent
+        outcomes: list[Any] = []
 
         def run() -> None:
             try:
-                answer.finish(self.answer(
-                    asked["method"], asked.get("params"), session.row), None)
+                outcomes.append(self.answer(
+                    asked["method"], asked.get("params"), session.row))
             except RpcError as error:  # it would look like an error of the server
-                answer.finish(None, ValueError(f"cannot answer the server: {error}"))
+                outcomes.append(ValueError(f"cannot answer the server: {error}"))
             except BaseException as error:  # SystemExit as well
-                answer.finish(None, error)
+                outcomes.append(error)
 
         spawn(run)
-        if not answer.wait(timeout):
+        wait_until(lambda: outcomes or session.closed, timeout)
+        if session.closed is not None:
+            raise session.closed
+        if not outcomes:
             raise RequestTimeout("the input took too long")
-        return dict(answer.result())
+        if isinstance(outcomes[0], BaseException):
+            raise outcomes[0]
+        return dict(outcomes[0])
 
 
 def filled_in(params: Json, result: Json) -> Json:
@@ -4163,7 +4202,8 @@ class InProcess:
 
     def send(self, line: bytes) -> None:
         session: Any = self._session
-        session.receive(line)
+        session.take(line)
+        session.writer.flush()  # without waiting for room, or both sides could wait
 
     def close(self) -> None:
         if self._session is not None:

@@ -3462,6 +3462,28 @@ class TestSubscriptions(unittest.TestCase):
                 self.assertLess(len(last), 2000 // len(last[0]) + 4)
 
 
+    def test_the_uris_of_all_streams_count(self) -> None:
+        """OURS: So do the streams."""
+        talk = Talk(fixture_server(bounds=Bounds(subscriptions=4)))
+        for uris, code in ((3, 0), (0, 429), (4, 429)):
+            wish = {"resourceSubscriptions": [f"fixture://{n}" for n in range(uris)]}
+            talk.say("subscriptions/listen", {"notifications": wish}, id=uris)
+            got = talk.out()[-1]
+            self.assertEqual(code, got.get("error", {}).get("code", 0))
+
+    def test_the_acknowledgement_of_a_stream_is_sent_however_much_waits(self) -> None:
+        """MUST: [subs.ack-sent]"""
+        talk = Talk(fixture_server(bounds=Bounds(line=2000)))
+        talk.lines = queue.Queue(1)  # like a full pipe, it blocks the thread that writes
+        for rid in range(4):
+            talk.say("tools/call", {"name": "echo", "arguments": {"text": "x" * 1000}}, id=rid)
+            later(talk.jobs.pop())
+        wish = {"notifications": {"toolsListChanged": True}}
+        later(talk.say, "subscriptions/listen", wish, id="stream")
+        lines = [talk.take(DEADLINE) or b"nothing arrived" for _ in range(5)]
+        self.assertTrue(any(b"acknowledged" in line for line in lines), lines)
+
+
 # --- The server -----------------------------------------------------------------------------------
 
 
@@ -3511,7 +3533,7 @@ class TestRegistration(unittest.TestCase):
 
         server, plain, wrong = fixture_server(), lambda: "", {"type": "string"}
         tool, resource, key = server.tool, server.resource, hinted(lambda key: key, key=str)
-        client = Client(server, timeout=DEADLINE).connect()
+        client = Client(server, timeout=DEADLINE, protocol_version=MODERN).connect()
         self.addCleanup(client.close)
         before = client.list_tools(), client.list_prompts(), client.list_resource_templates()
         for words, kind, call, *arguments in (
@@ -3622,6 +3644,17 @@ os.waitpid(pid, 0), context.log("error", "said by the tool")"""
         child.until("now")
         child.gate.close()
         self.assertEqual(50, max(itertools.accumulate(json.loads(child.out("out = inside")))))
+
+    def test_the_calls_of_a_batch_are_no_more_at_once_than_there_are_workers(self) -> None:
+        child = self.start("workers=1", opens=False)
+        calls = [process_run(rid, "inside.append(1)\nthreading.Event().wait(0.1)\n"
+                             "inside.append(-1)") for rid in range(4)]
+        child.send(request_line("hello", "initialize", **hello("2025-03-26")), OPENING[1],
+                   b"[" + b",".join(calls) + b"]")
+        for line in iter(lambda: child.take(DEADLINE), None):
+            if line.startswith(b"["):
+                break
+        self.assertEqual(1, max(itertools.accumulate(json.loads(child.out("out = inside")))))
 
     def test_calls_begin_in_order_of_arrival(self) -> None:
         """A cancelled call does not begin. Without workers, all calls run on the thread that called
@@ -3994,7 +4027,7 @@ SCHEMA_KEYWORDS: List[Tuple[Any, ...]] = [
     ("minLength", 2.0, ["ab", 1], ["\U0001f600"]), ("minLength", 2, [[]], ["a"], ": 2 'a'"),
     ("maxLength", 2, ["\U0001f600" * 2, [1] * 3], ["abc"], ": 2 'abc'"),
     ("pattern", "b+", ["abc", 5], ["ac"], ": b+ 'ac'"),
-    ("pattern", r"^\d[$]$", ["1$"], ["1$\n", "\u0661$"]),  # as in ECMA, not as in Python
+    ("pattern", r"^\d[$]$|^\\$", ["1$", "\\"], ["1$\n", "\u0661$", "\\\n"]),  # as in ECMA
     ("items", {"const": 1}, [[], [1, 1], {"a": 2}], [[1, 2]], "[1]: 2"),
     ("items", {}, [[]], [[{1}]], "[0]: set"), ("minItems", 1, [[1], "", {}], [[]], ": 1 []"),
     ("maxItems", 1, [[1], "abc", {}], [[1, 2]], ": 1"), ("$id", "a:b", [1], []),
@@ -4033,7 +4066,7 @@ SCHEMAS: List[Tuple[Any, ...]] = [
 ]
 SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the keyword in the message)
     *[(ValueError, {word: it}, word) for word, arguments in {
-        "type": [5, None, "int", "Integer", ["any"], [5]], "$ref": [1, "#/$defs/a"],
+        "type": [5, None, "int", "Integer", ["any"], [5]], "$ref": [1, "#/$defs/a", "#/$ref"],
         "required": ["a"], "items": [[True]], "properties": [[], {"a": 5}],
         **{one: [1] for one in (
             "enum", "uniqueItems", "pattern", "not", "if", "then", "else")},
@@ -4352,6 +4385,10 @@ class TestHints(unittest.TestCase):
             said = text_of(client.call_tool("take", {"a": "b", "b": [2]}))
             self.assertEqual("tools/call {'a': 'b', 'b': [2]}", said)
             self.assertIn("arguments.a: pattern", text_of(client.call_tool("take", {"a": "x"})))
+        both = {"type": "object", "properties": {"a": {}}, "anyOf": [{"required": ["a"]}]}
+        server.tool(name="both", input_schema=both)(hinted(lambda a="": a, a=str))
+        with Client(server) as client:  # a type of each member is not all that it demands
+            self.assertIn("anyOf", text_of(client.call_tool("both", {})))
         for lacks in lambda a: "", lambda: "":
             self.assertRaisesRegex(TypeError, "b", server.tool(input_schema=schema), lacks)
         self.assertRaises(TypeError, server.tool, lambda **arguments: "")
@@ -4732,6 +4769,13 @@ class TestClientRequests(unittest.TestCase):
             for _ in range(times):
                 client.call_tool("odd tool")
 
+    def test_the_timeout_of_a_list_is_for_all_its_pages(self) -> None:
+        pages, pause = itertools.count(), threading.Event()
+        wire = Wire(MODERN, timeout=0.3, respond=lambda message: pause.wait(0.05) or {
+            "tools": [], "nextCursor": str(next(pages))})
+        with wire.client:
+            self.assertRaises(RequestTimeout, wire.client.list_tools)
+
     def test_a_fault_in_the_output_schema_of_a_server_costs_no_result(self) -> None:
         """OURS: One warning names the tool, and its results are not checked."""
         draft = "http://json-schema.org/draft-0%d/schema#"
@@ -4762,6 +4806,8 @@ class TestClientRequests(unittest.TestCase):
                 ({**often, "$defs": {"0": {"const": numbers}}}, numbers),
                 ({**often, "$defs": {"0": {"uniqueItems": True}}}, [*range(12_000)]),
                 ({"uniqueItems": True}, numbers), ({"pattern": "^(a+)+$"}, "a" * 40 + "!"),
+                ({"anyOf": [{"minProperties": 10**6}] * 300}, dict.fromkeys(map(str, numbers), 1)),
+                ({"items": {"type": ["string"] * 200_000 + ["integer"]}}, numbers),
                 ({"pattern": "("}, "a")):
             began = time.process_time()
             with self.subTest(schema=str(schema)[:80]):
@@ -4824,6 +4870,7 @@ class TestClientRequests(unittest.TestCase):
         for wrong in {"x": "1"}, {}, None:
             self.assertRaises(ValueError, self.call, schema, wrong)
         self.assertRaises(ValueError, self.call, {"enum": [1]}, 2)
+        self.assertRaises(ValueError, self.call, {"$ref": "#/$defs/a", "$defs": {"a": schema}}, {})
 
     def test_a_client_ignores_and_logs_a_line_that_is_not_a_valid_message(self) -> None:
         """MUST: The line may be stray output, or an array in a revision without batches. The client
@@ -5125,6 +5172,39 @@ class TestInProcess(unittest.TestCase):
                 self.assertLess(time.monotonic() - began, DEADLINE / 2)
                 answers.set()
 
+    def test_close_ends_a_call_that_waits_for_its_user(self) -> None:
+        for revision in LEGACY[-1], MODERN:
+            asked, answers = threading.Event(), threading.Event()
+            self.addCleanup(answers.set)
+            client = self.client(fixture_server(), protocol_version=revision,
+                                 on_elicit=lambda params: asked.set() or answers.wait())
+            call = later(client.call_tool, "ask", {"text": "?"})
+            self.assertTrue(asked.wait(DEADLINE))
+            client.close()
+            self.assertIsInstance(call.exception(DEADLINE / 2), ConnectionClosed)
+
+    def test_neither_side_waits_for_the_other_if_both_have_much_to_write(self) -> None:
+        """A call may fail because too many bytes wait, but it does not wait for ever."""
+        server = Server("s", "1", bounds=Bounds(line=700))
+
+        @server.tool
+        def speak(context: Context) -> str:
+            for _ in range(10):
+                context.log("error", "x" * 100)
+            return "x" * 200
+
+        def call() -> None:
+            for _ in range(20):
+                try:
+                    client.call_tool("speak")
+                except RuntimeError:
+                    pass
+
+        client = self.client(server, bounds=Bounds(line=700), protocol_version=LEGACY[-1],
+                             on_notification=lambda *what: None)
+        for done in [later(call) for _ in range(30)]:
+            done.result(DEADLINE)
+
     def test_a_client_works_after_an_interrupt_at_any_line_of_a_call(self) -> None:
         server = server_of({"echo": lambda context: context.progress(1) or context.meta["x/y"]})
 
@@ -5135,6 +5215,7 @@ class TestInProcess(unittest.TestCase):
                 (MODERN, lambda: call("a")), (LEGACY[-1], lambda: client.list_tools()),
                 (LEGACY[-1], lambda: call("a", on_progress=lambda *step: None))):
             client = self.client(server, protocol_version=revision)
+            self.assertEqual("a", call("a", on_progress=lambda *step: None))
             job()  # the first time, more lines run
             for line in itertools.count(1):
                 lines = interrupted(job, line)
@@ -5148,6 +5229,7 @@ class TestInProcess(unittest.TestCase):
         one, two = self.client(server), self.client(server, protocol_version=LEGACY[-1])
         slow = one.start("tools/call", {"name": "hold", "arguments": {"key": "a"}})
         one.close()
+        self.assertEqual(1, len(server.sessions))
         self.assertRaises(ConnectionClosed, slow.result, DEADLINE)
         self.assertRaises(ConnectionClosed, one.call_tool, "echo", {"text": "a"})
         self.assertEqual("a", text_of(two.call_tool("echo", {"text": "a"})))
