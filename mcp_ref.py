@@ -693,27 +693,30 @@ class LineWriter:
         """Write the lines that wait. This ends if another thread is writing, which
         writes these lines as well; if no line is left; or, unless may_block is true, at
         a line for which would_block() is true: from there on, a new thread writes."""
+        this_thread = threading.get_ident()
         try:
-            for send, line in iter(partial(self._next, may_block), None):
+            item = self._next(this_thread, may_block)
+            while item is not None:
+                send, line = item
                 if self._trace is not None and line is not None:
                     self._trace(">", line)
                 try:
                     send(line)
                 except Exception as error:
                     self._on_error(send, error)
+                item = self._next(this_thread, may_block)
         except BaseException:  # Ctrl-C
             with self._lock:
-                if self._writer == threading.get_ident():
+                if self._writer == this_thread:
                     self._writer = None
             raise
-        if not may_block:
+        if self._lines and not may_block:
             self.flush_soon()
 
-    def _next(self, may_block: bool) -> tuple[Send, bytes | None] | None:
-        """Return the next line for this thread to write; None if it has to stop. All
-        this happens under the lock, so no line that comes at the end is stuck."""
+    def _next(self, this_thread: int, may_block: bool) -> tuple[Send, Any] | None:
+        """Return the next line for a thread to write; None if it has to stop. All this
+        happens under the lock, so no line that comes at the end is stuck."""
         with self._lock:
-            this_thread = threading.get_ident()
             if self._writer not in (None, this_thread):
                 return None
             self._writer = None
