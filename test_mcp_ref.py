@@ -5184,26 +5184,37 @@ class TestInProcess(unittest.TestCase):
             self.assertIsInstance(call.exception(DEADLINE / 2), ConnectionClosed)
 
     def test_neither_side_waits_for_the_other_if_both_have_much_to_write(self) -> None:
-        """A call may fail because too many bytes wait, but it does not wait for ever."""
+        """Each side is stopped while it takes a line, until too much waits on the other side."""
         server = Server("s", "1", bounds=Bounds(line=700))
 
         @server.tool
-        def speak(context: Context) -> str:
-            for _ in range(10):
-                context.log("error", "x" * 100)
-            return "x" * 200
+        def speak(text: str, context: Context) -> str:
+            context.log("error", text)
+            return ""
 
-        def call() -> None:
-            for _ in range(20):
-                try:
-                    client.call_tool("speak")
-                except RuntimeError:
-                    pass
+        def stop_at(words: bytes) -> Tuple[Any, threading.Event, threading.Event]:
+            reached, go = threading.Event(), threading.Event()
+            self.addCleanup(go.set)
+            return (lambda mark, line: mark == "<" and words in line and not reached.set() and
+                    go.wait(), reached, go)
 
-        client = self.client(server, bounds=Bounds(line=700), protocol_version=LEGACY[-1],
-                             on_notification=lambda *what: None)
-        for done in [later(call) for _ in range(30)]:
-            done.result(DEADLINE)
+        client = Client(server, bounds=Bounds(line=700), protocol_version=LEGACY[-1])
+        self.addCleanup(client.close)
+        server.trace, server_stops, server_goes = stop_at(b"halt")
+        client.trace, client_stops, client_goes = stop_at(b"stop")
+        client.connect()
+        session, = server.sessions
+        calls = [later(client.call_tool, "speak", {"text": "stop"})]
+        self.assertTrue(client_stops.wait(DEADLINE))  # the server is writing
+        calls += [later(client.call_tool, "speak", {"text": "x" * 600}) for _ in range(3)]
+        self.assertTrue(mcp_ref.wait_until(lambda: session.writer.is_full, DEADLINE))
+        calls += [later(client.call_tool, "speak", {"text": "halt"})]
+        self.assertTrue(server_stops.wait(DEADLINE))  # the client is writing
+        more = [client.start("tools/call", {"name": "speak", "arguments": {"text": "x" * 600}})
+                for _ in range(2)]
+        server_goes.set(), client_goes.set()
+        for call in [*calls, *more]:
+            call.result(DEADLINE)
 
     def test_a_client_works_after_an_interrupt_at_any_line_of_a_call(self) -> None:
         server = server_of({"echo": lambda context: context.progress(1) or context.meta["x/y"]})
