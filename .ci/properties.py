@@ -216,7 +216,7 @@ def schemas_are_interpreted_as_jsonschema_does(schema: Json, instances: list[Jso
             mcp_ref.validate(instance, schema, "value")
         except ValueError as error:
             fault = str(error)
-        if fault and not fault.startswith("value") or "too much to check" in fault:
+        if fault and not fault.startswith("value") or "cannot be checked" in fault:
             return  # the schema is refused, or refers to itself
         try:
             Draft202012Validator.check_schema(schema)
