@@ -6,10 +6,9 @@ on_elicit run on other threads as well, and most toolkits do not allow these thr
 touch a window. So each of them puts a function into a queue, and a timer of the event
 loop calls the functions in the queue.
 
-Look at: the thread that each function runs on. `show` and `show_form` run on the main
-thread, and on_elicit waits on another thread while the event loop goes on.
-Try: use tkinter instead of sched. The comments say which calls replace enter() and
-run().
+Look at: the thread that each function runs on. on_elicit waits on its thread while the
+event loop goes on.
+Try: use tkinter instead of sched. The comments say what replaces enter() and run().
 
     python3 examples/10_host_app.py
 """
@@ -46,8 +45,7 @@ def show_form(message: str, answers: queue.SimpleQueue[str]) -> None:
 
 def run_jobs(worker: threading.Thread) -> None:
     """Run all jobs in the queue. The event loop calls this every 20 ms."""
-    # This looks at the worker before it empties the queue. So the last tick comes after
-    # the end of the worker, and it finds all jobs that the worker has left.
+    # The last tick comes after the end of the worker, and finds all that it has left.
     if worker.is_alive():
         event_loop.enter(0.02, 1, run_jobs, (worker,))  # tkinter: window.after(20, ...)
     while not jobs.empty():

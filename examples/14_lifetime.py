@@ -9,18 +9,15 @@ SystemExit, so a `with` block closes its resource in both cases.
   False. Then a lock has to let in one thread at a time. `with db` commits, or rolls
   back if the block raises an exception. It does not close the connection.
 - A session of an HTTP library belongs to the event loop in which it was made. Let this
-  loop run on a thread of its own. The tools are not async: they give coroutines to the
-  loop, and wait for the results.
+  loop run on a thread of its own. The tools give coroutines to it, and wait.
 
-Look at: the `with` statement in `serve`, and `live`, where a session would be made.
-Try: remove `with lock, db`, and run the file again: nothing was committed. Raise an
-exception after the insert. Let a tool run `db` without the lock.
+Look at: the `with` statement in `serve`.
+Try: remove `with lock, db`, and run the file again: nothing was committed.
 
     python3 examples/14_lifetime.py
 """
 
 import asyncio
-import queue
 import sqlite3
 import sys
 import tempfile
@@ -28,7 +25,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 
@@ -36,31 +32,23 @@ from mcp_ref import Client, Server
 
 
 @contextmanager
-def event_loop() -> Iterator[tuple[asyncio.AbstractEventLoop, asyncio.Semaphore]]:
-    """Run an event loop on a thread, with what belongs to it. At the end, asyncio.run()
-    cancels the tasks that are left."""
-    started: queue.SimpleQueue[Any] = queue.SimpleQueue()
-
-    async def live() -> None:
-        end = asyncio.Event()
-        slots = asyncio.Semaphore(2)  # stands for `async with Session() as session`
-        started.put((asyncio.get_running_loop(), slots, end))
-        await end.wait()
-
-    thread = threading.Thread(target=lambda: asyncio.run(live()))
+def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """Run an event loop on a thread."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    loop, slots, end = started.get()
     try:
-        yield loop, slots
+        yield loop
     finally:
-        loop.call_soon_threadsafe(end.set)
+        loop.call_soon_threadsafe(loop.stop)
         thread.join()
+        loop.close()
 
 
 def serve(path: str) -> None:
     lock = threading.Lock()  # held while the connection is used
     with closing(sqlite3.connect(path, check_same_thread=False)) as db, \
-            event_loop() as (loop, slots):
+            event_loop() as loop:
         db.execute("create table if not exists sold (item text)")
         server = Server("shop", "1.0")
 
@@ -73,8 +61,7 @@ def serve(path: str) -> None:
                 return len(rows.fetchall())
 
         async def download(name: str) -> str:
-            async with slots:  # at most two downloads at once, over all calls
-                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # stands for a request of the session
             return f"the picture of {name}"
 
         @server.tool
