@@ -433,7 +433,7 @@ class ServerSession(RuleBasedStateMachine):
         cancel = [rpc(method="notifications/cancelled", params={"requestId": json.loads(key)})
                   for key, entries in self.ledger.asked.items() if entries]
         how = self.answers.pop() if self.answers else 0
-        for line in ([answer], [rpc(id=rid, result={})], [answer, answer], cancel,
+        for line in ([answer], [rpc(id=rid, result={})], [answer, answer], [*cancel, answer],
                      [rpc(id=rid, error={"code": 5, "message": "no"})],
                      [rpc(id=one, result=good) for one in (str(rid), float(rid), rid)])[how]:
             self.receive(line)
