@@ -22,9 +22,8 @@ Try: call the tool with "b": "two". Remove the docstring. Add your own tool.
 import sys
 from pathlib import Path
 
-# The examples import mcp_ref.py from the folder above this one. The next line lets
-# Python find it from any working directory. If mcp_ref.py is in the same folder as your
-# server, you need neither this line nor the two imports above.
+# The examples import mcp_ref.py from the folder above this one. If it is in the same
+# folder as your server, you need neither this line nor the two imports above.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from mcp_ref import Server

@@ -3,12 +3,10 @@
 The server derives a JSON Schema from the hints. Before a call it checks the arguments
 and converts them: `order` gets a Pizza instance whose size is a member of Size.
 Afterwards it converts the Bill into JSON, which the client gets as structuredContent.
-If arguments are wrong, the result lists all faults, so that the model can correct them
-in one step.
+If arguments are wrong, the result lists all faults.
 
 Look at: the hint Count. Annotated adds a description, or keywords of JSON Schema.
-Try: give Pizza a field with the hint Optional[str], and one with the hint bytes. Use a
-Literal instead of the Enum. Call the tool with "count": True.
+Try: give Pizza a field with the hint bytes.
 
     python3 examples/02_types.py
 """
@@ -46,11 +44,8 @@ class Bill:
 @server.tool
 def order(pizza: Pizza, count: Count = 1) -> Bill:
     """Order pizzas."""
-    price = 6.0
-    if pizza.size is Size.LARGE:
-        price = 9.0
-    price += len(pizza.toppings)
-    return Bill(count * price)
+    price = 9.0 if pizza.size is Size.LARGE else 6.0
+    return Bill(count * (price + len(pizza.toppings)))
 
 
 if __name__ == "__main__":

@@ -2,19 +2,14 @@
 
 - If a tool raises an exception, the client gets a result with isError. The model reads
   the text of the result and can try again. Raise ToolError for a failure that you
-  expect. The server writes the traceback of any other exception to stderr, where its
-  author can read it.
+  expect. The server writes the traceback of any other exception to stderr.
 - If the request itself is wrong, the client gets an error response, and the client's
-  method raises RpcError. A tool or a resource can also raise RpcError, to send such an
-  error response.
-- If a resource raises an exception that is not expected, the error response only says
-  "Internal error".
+  method raises RpcError. A tool or a resource can also raise RpcError.
+- If a resource raises another exception, the response only says "Internal error".
 - If no response comes, the client's method raises RequestTimeout or ConnectionClosed.
 
-Look at: each call below. Decide whether its outcome is for the model or for the
-application.
-Try: call sys.exit() in `divide`. Raise an RpcError in `page`. Use the revision
-"2025-06-18", in which arguments that do not fit the schema lead to an error response.
+Look at: each call below. Is its outcome for the model or for the application?
+Try: call sys.exit() in `divide`. Raise an RpcError in `page`.
 
     python3 examples/03_errors.py 2>/dev/null
 """
@@ -66,8 +61,7 @@ if __name__ == "__main__":
         attempt(call, "divide", {"a": 1})  # -> isError arguments: missing b
         attempt(call, "divied")  # -> RpcError: Unknown tool: 'divied'...
         attempt(call, "divide", {"a": 0, "b": 1})  # -> RpcError: Out of order (-32000)
-        attempt(client.read_resource, "book://page")
-        # -> RpcError: Internal error (-32603)
+        attempt(client.read_resource, "book://page")  # -> RpcError: Internal error...
         attempt(call, "divide", {"a": 1, "b": 9}, 0.1)  # wait for at most 0.1 s
         # -> RequestTimeout: ...
     attempt(call, "divide")  # the `with` block has closed the connection

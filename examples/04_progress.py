@@ -7,9 +7,7 @@ of the tool is dropped. A tool may be an `async` function.
 
 Look at: ctx.progress(), ctx.log() and ctx.cancelled, and the code of the client that
 belongs to each. (Revision 2026-07-28 deprecates ctx.log(): write to stderr instead.)
-Try: brew 100 cups. The server then limits the rate of the reports. Call ctx.log() with
-the level "debug", which is below the level that the client asks for. Let `steep` return
-a string.
+Try: brew 100 cups. The server then limits the rate of the reports.
 
     python3 examples/04_progress.py
 """
@@ -22,7 +20,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 
-from mcp_ref import META, Client, Context, RequestCancelled, Server
+from mcp_ref import META, Client, Context, Server
 
 # In revision 2026-07-28, a request gets log messages only if its _meta names a level.
 LOG = {META + "logLevel": "info"}
@@ -63,7 +61,3 @@ if __name__ == "__main__":
         print(events.get(timeout=10.0))  # -> the tea steeps
         call.cancel("the guest has left")
         print(events.get(timeout=10.0))  # -> the tool has stopped
-        try:
-            call.result()
-        except RequestCancelled as error:
-            print(error)  # -> the guest has left

@@ -6,8 +6,7 @@ or a part of a resource's URI, the application can ask the server for completion
 
 Look at: the decorators. The URI note://{name} is a template: it matches note://milk,
 and `note` gets "milk" as its argument.
-Try: read note://moon. Return a dict from `note`. Return a list of two strings from
-`remind`, and print all messages.
+Try: read note://moon. Return a dict from `note`.
 
     python3 examples/05_resources.py
 """
@@ -44,7 +43,7 @@ def remind(name: str, tone: str = "kindly") -> str:
 @server.completion("remind", "name")
 @server.completion("note://{name}", "name")
 def complete_name(value: str, context: dict[str, str]) -> list[str]:
-    """Complete the name of a note. `context` holds the arguments given so far."""
+    """`context` holds the arguments given so far."""
     return sorted(name for name in NOTES if name.startswith(value))
 
 

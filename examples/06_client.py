@@ -7,8 +7,7 @@ revision that both sides support. The option protocol_version selects another re
 Look at: the last lines, which repeat two calls in revision 2025-06-18. In this
 revision, structuredContent has to be an object, so the result of `add` is put into one.
 Wrong arguments lead to an error response instead of a result with isError.
-Try: set timeout=0.0001. Use the command of another server. Call os._exit(3) in the tool
-of 01_hello.py.
+Try: set timeout=0.0001. Use the command of another server.
 
     python3 examples/06_client.py
 """
@@ -21,7 +20,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 from mcp_ref import Client, RpcError
 
 HELLO = [sys.executable, str(Path(__file__).with_name("01_hello.py"))]
-
 
 if __name__ == "__main__":
     with Client(HELLO, timeout=10.0) as client:

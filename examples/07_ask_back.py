@@ -10,7 +10,6 @@ already answered.
 Look at: `book`. For a modern client it runs three times, so it asks all its questions
 before it changes anything.
 Try: print something in the first line of `book`, and count how often it appears.
-Decline the second question. Remove on_elicit, and look at ctx.client_capabilities.
 
     python3 examples/07_ask_back.py
 """

@@ -5,10 +5,8 @@ lines as over stdio, so the tests check schemas, results and errors just as a re
 client sees them. If a tool raises an exception, the client gets a result with isError,
 and the test goes on.
 
-Look at: `call`, which makes a new connection for each test, and on_elicit, which takes
-the part of the user.
-Try: break `share`, and run the tests. Give the client protocol_version="2025-06-18".
-One of the tests then has to expect an RpcError.
+Look at: `call`, which makes a new connection for each test, and on_elicit.
+Try: break `share`, and run the tests.
 
     python3 examples/08_testing.py
 """

@@ -2,13 +2,11 @@
 
 A transport only moves lines. On the server's side, server.connect(send) returns a
 session. The transport calls session.receive(line) for each line that arrives, and
-session.close(reason) at the end. The session calls send(line) for each line that it
-writes. On the client's side, Client takes any object that has the methods open(on_line,
-on_close), send(line) and close().
+session.close(reason) at the end. On the client's side, Client takes any object that has
+the methods open(on_line, on_close), send(line) and close().
 
 Look at: the class Lines, which works for both sides, and the lines that connect them.
-Try: print each line in send(). Connect two clients at once. The folder http/ has a
-transport over HTTP, which uses the same methods.
+Try: print each line in send(). The folder http/ has a transport over HTTP.
 
     python3 examples/09_transport.py
 """
@@ -26,8 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 from mcp_ref import Client, ConnectionClosed
 
 server = import_module("01_hello").server  # `import` does not accept a leading digit
-OnLine = Callable[[bytes], object]
-OnClose = Callable[[Exception], object]
+Call = Callable[..., object]
 
 
 class Lines:
@@ -36,11 +33,11 @@ class Lines:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
 
-    def open(self, on_line: OnLine, on_close: OnClose) -> None:
+    def open(self, on_line: Call, on_close: Call) -> None:
         """Start a thread that calls on_line for each line, and on_close at the end."""
         threading.Thread(target=self.read, args=(on_line, on_close)).start()
 
-    def read(self, on_line: OnLine, on_close: OnClose) -> None:
+    def read(self, on_line: Call, on_close: Call) -> None:
         with suppress(OSError), self.sock, self.sock.makefile("rb") as lines:
             for line in lines:
                 on_line(line)

@@ -1,13 +1,11 @@
 """A client inside an application with an event loop, such as a program with windows.
 
-The methods of a client block, so they must not run on the thread of the event loop: the
-window would freeze. Here a worker thread calls them. Callbacks such as on_progress and
-on_elicit run on other threads as well, and most toolkits do not allow these threads to
-touch a window. So each of them puts a function into a queue, and a timer of the event
-loop calls the functions in the queue.
+The methods of a client block, so a worker thread calls them: the window would freeze.
+Callbacks such as on_progress and on_elicit run on other threads as well, and most
+toolkits do not allow these threads to touch a window. So each of them puts a function
+into a queue, and a timer of the event loop calls the functions in the queue.
 
-Look at: the thread that each function runs on. on_elicit waits on its thread while the
-event loop goes on.
+Look at: on_elicit, which waits on its thread while the event loop goes on.
 Try: use tkinter instead of sched. The comments say what replaces enter() and run().
 
     python3 examples/10_host_app.py
@@ -31,9 +29,7 @@ jobs: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()  # function, argu
 event_loop = sched.scheduler()
 
 
-# These functions run on the main thread. In a real application, they change the window.
-
-
+# The next three run on the main thread. In a real application, they change the window.
 def show(message: object) -> None:
     print(f"{threading.current_thread().name}: {message}")
 
@@ -53,9 +49,7 @@ def run_jobs(worker: threading.Thread) -> None:
         function(*arguments)
 
 
-# These functions run on other threads.
-
-
+# The others run on other threads.
 def on_progress(progress: float, total: float | None, message: str | None) -> None:
     jobs.put((show, f"{progress} of {total}"))
 

@@ -1,14 +1,11 @@
 """The loop of an agent: a model chooses tools, and the application calls them.
 
-The application tells the model the name, the description and the schema of each tool.
-The model answers with a tool call or with its final answer. The application sends the
-call to the server, and gives the text of the result to the model. If a call fails, the
-model reads the reason and corrects its next call.
+The application tells the model about each tool. The model answers with a tool call or
+with its final answer. The application sends the call to the server, and gives the text
+of the result to the model. If a call fails, the model reads the reason.
 
-Look at: `run_agent` and `call_tool`. Both a result with isError and an RpcError become
-text for the model.
-Try: replace `model` by the API of a real model. Ask the user before each call. If the
-model asks for several calls at once, send them with client.start().
+Look at: `run_agent`. Both a result with isError and an RpcError become text.
+Try: replace `model` by the API of a real model. Ask the user before each call.
 
     python3 examples/11_model_loop.py
 """
@@ -37,15 +34,6 @@ def model(messages: list[Json], tools: list[Json]) -> Json:
     return {"answer": f"It is {content}."}
 
 
-def call_tool(client: Client, name: str, arguments: Json) -> str:
-    """Call a tool. Return its text, or the reason why the call has failed."""
-    try:
-        result = client.call_tool(name, arguments)
-    except RpcError as error:  # for example, the server does not have this tool
-        return error.message
-    return "\n".join(block.get("text", "") for block in result["content"])
-
-
 def run_agent(client: Client, question: str) -> str:
     """Let the model call tools until it has an answer."""
     tools = client.list_tools()  # each has a name, a description and an inputSchema
@@ -54,7 +42,11 @@ def run_agent(client: Client, question: str) -> str:
         reply = model(messages, tools)
         if "answer" in reply:
             return str(reply["answer"])
-        text = call_tool(client, reply["tool"], reply["arguments"])
+        try:
+            result = client.call_tool(reply["tool"], reply["arguments"])
+            text = "\n".join(block.get("text", "") for block in result["content"])
+        except RpcError as error:  # for example, the server does not have this tool
+            text = error.message
         print(text)
         messages.append({"role": "tool", "content": text})
     raise RuntimeError("the model has no answer after 10 turns")

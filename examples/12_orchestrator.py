@@ -1,18 +1,14 @@
 """An orchestrator: a server that is also the client of three other servers.
 
-Run without arguments, this file is a client that starts the orchestrator, calls its
-tools and prints the results. The orchestrator starts three servers as child processes.
-They use different revisions of MCP.
+Run without arguments, this file is a client that starts the orchestrator and calls its
+tool. The orchestrator starts three servers, which use different revisions of MCP.
 
-If a server dies, the calls that it was working on fail. The orchestrator does not
-repeat them, because it cannot know how much the server has done. The next call for this
-server raises ConnectionClosed before anything is sent. So the orchestrator can safely
-start the server again and then send the call.
+If a server dies, the calls that it was working on fail. They are not repeated, because
+nobody knows how much the server has done. The next call raises ConnectionClosed before
+anything is sent. Then it is safe to start the server again.
 
-Look at: `call`. It sends the calls to all servers before it waits for the first result,
-so the servers work at the same time.
-Try: pass on progress from the servers to the client. Pass on a cancellation from the
-client to the servers, with ctx.cancelled and call.cancel().
+Look at: `call`. It sends the calls to all servers before it waits for the first result.
+Try: pass on a cancellation to the servers, with ctx.cancelled and one.cancel().
 
     python3 examples/12_orchestrator.py
     python3 examples/tools/cli.py inspect -- python3 examples/12_orchestrator.py serve
@@ -23,11 +19,11 @@ import sys
 import threading
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 
-from mcp_ref import Client, ConnectionClosed, Context, RpcError, Server
+from mcp_ref import (Client, ConnectionClosed, Context, PendingRequest, RpcError,
+                     Server)
 
 THIS_FILE = [sys.executable, __file__]
 
@@ -49,51 +45,44 @@ def make_server(name: str) -> Server:
     return server
 
 
-class Fleet:
-    """The clients of all servers, by name. Its method `call` becomes a tool."""
+def serve() -> None:
+    """Be the orchestrator."""
+    clients = {
+        "red": Client([*THIS_FILE, "red"]),
+        "green": Client([*THIS_FILE, "green"], protocol_version="2025-11-25"),
+        "blue": Client([*THIS_FILE, "blue"], protocol_version="2025-03-26")}
+    lock = threading.Lock()  # so that only one thread starts a server again
+    server = Server("orchestrator", "1.0")
 
-    def __init__(self, clients: dict[str, Client]) -> None:
-        self.clients = clients
-        self.lock = threading.Lock()  # so that only one thread starts a server again
-
-    def _start(self, client: Client, tool: str) -> Any:
+    def start(client: Client, tool: str) -> PendingRequest:
         """Send a call to a server, and return without waiting for the result."""
-        with self.lock:
+        with lock:
             try:
                 return client.start("tools/call", {"name": tool})
             except ConnectionClosed:  # the server is dead, and nothing was sent
                 return client.connect().start("tools/call", {"name": tool})
 
-    def call(self, tool: str, names: list[str]) -> list[str]:
+    @server.tool
+    def call(tool: str, names: list[str]) -> list[str]:
         """Call a tool of some servers at once. Return the texts of the results, or the
         names of the errors."""
-        calls = [self._start(self.clients[name], tool) for name in names]
+        pending = [start(clients[name], tool) for name in names]
         texts = []
-        for call in calls:
+        for one in pending:
             try:
-                texts.append(str(call.result(30.0)["content"][0]["text"]))
+                texts.append(str(one.result(30.0)["content"][0]["text"]))
             except (RpcError, ConnectionClosed) as error:
                 texts.append(type(error).__name__)
         return texts
 
-
-def serve() -> None:
-    """Be the orchestrator."""
-    fleet = Fleet({
-        "red": Client([*THIS_FILE, "red"]),
-        "green": Client([*THIS_FILE, "green"], protocol_version="2025-11-25"),
-        "blue": Client([*THIS_FILE, "blue"], protocol_version="2025-03-26")})
     with ExitStack() as stack:
-        for client in fleet.clients.values():
+        for client in clients.values():
             stack.enter_context(client)
-        server = Server("orchestrator", "1.0")
-        server.tool(fleet.call)
         server.run()
 
 
 def main() -> None:
-    # probe_timeout is the time for the first response. Until then, the orchestrator has
-    # to start its own servers.
+    # probe_timeout is for the first response, before which the orchestrator starts all.
     with Client([*THIS_FILE, "serve"], probe_timeout=60.0) as client:
         for tool, *names in (("who", "red", "green", "blue"), ("die", "green"),
                              ("who", "green")):  # this starts green again
@@ -105,9 +94,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["serve"]:
-        serve()
-    elif len(sys.argv) > 1:
-        make_server(sys.argv[1]).run()
-    else:
+    if not sys.argv[1:]:
         main()
+    elif sys.argv[1] == "serve":
+        serve()
+    else:
+        make_server(sys.argv[1]).run()

@@ -9,9 +9,8 @@ over a pair of sockets. Their protocol has two methods:
   notification.
 
 Look at: the two calls of `link`. Each side says which function serves which method.
-Try: add a method runs/list, which returns the names of all runs. Send a request in
-`progress`, and wait for its result. It never comes: while a notification is handled,
-its peer reads no lines.
+Try: send a request in `progress`, and wait for its result. It never comes: while a
+notification is handled, its peer reads no lines.
 
     python3 examples/13_acp.py
 """

@@ -77,16 +77,12 @@ def main() -> None:
         command = [sys.executable, __file__, str(Path(folder, "shop.db"))]
         for _ in range(2):  # the second server finds what the first one has committed
             with Client(command) as client:
-                tea = {"name": "sell", "arguments": {"item": "tea"}}
-                calls = [client.start("tools/call", tea) for _ in range(10)]
-                results = [call.result(10.0) for call in calls]
-                print(max(one["structuredContent"] for one in results))
+                for _ in range(10):
+                    sold = client.call_tool("sell", {"item": "tea"})
                 picture = client.call_tool("picture", {"name": "tea"})
-                print(picture["content"][0]["text"])
-        # -> 10
-        # -> the picture of tea
-        # -> 20
-        # -> the picture of tea
+                print(sold["structuredContent"], picture["content"][0]["text"])
+        # -> 10 the picture of tea
+        # -> 20 the picture of tea
 
 
 if __name__ == "__main__":
