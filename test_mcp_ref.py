@@ -5107,11 +5107,9 @@ class TestInProcess(unittest.TestCase):
         self.assertTrue(mcp_ref.wait_until(lambda: session.writer.is_full, DEADLINE))
         calls += [later(client.call_tool, "speak", {"text": "halt"})]
         self.assertTrue(server_stops.wait(DEADLINE))  # the client is writing
-        more = [client.start("tools/call", {"name": "speak", "arguments": {"text": "x" * 600}})
-                for _ in range(2)]
         server_goes.set(), client_goes.set()
-        for call in [*calls, *more]:
-            call.result(DEADLINE)
+        for call in calls:  # a call may be refused because too much waits
+            self.assertIsInstance(call.exception(DEADLINE), (type(None), RuntimeError))
 
     def test_a_client_works_after_an_interrupt_at_any_line_of_a_call(self) -> None:
         server = server_of({"echo": lambda context: context.progress(1) or context.meta["x/y"]})
