@@ -1593,8 +1593,8 @@ def result_of_tool(output_schema: Schema | None, value: Any, row: Revision) -> J
     if type(value) is str and output_schema is None:  # the most frequent result
         return {"content": [{"type": "text", "text": value}]}
     if isinstance(value, Result):
-        result = dict(value)
-        result["content"] = [block_of(item, row) for item in value.get("content", ())]
+        content = [block_of(item, row) for item in value.get("content", ())]
+        result: Json = {**value, "content": content}
     else:
         result = {"content": to_content(value, row)}
         if output_schema is not None or not is_content(value):
