@@ -849,8 +849,7 @@ class Peer:
         self.writer.wait_for_room()
 
     def take(self, line: bytes, send: Send | None = None) -> None:
-        """Act on one line, as far as the order of lines matters, and write nothing yet.
-        """
+        """Act on one line, as far as the order of lines matters. Write nothing yet."""
         reply = self._reply if send is None else Reply(send, ends=True)
         try:
             if self.trace is not None:
@@ -2658,8 +2657,8 @@ class ReadingPool(Pool):
         # So the pool does not become full after this look.
         if jobs and self.running < self._limit:
             return jobs[-1]
-        for job in jobs[-1:]:
-            super().start(job)
+        if jobs:
+            super().start(jobs[-1])
         return peer.writer.flush
 
     def _read(self, peer: Peer, lines: Iterator[bytes]) -> None:
@@ -2881,8 +2880,8 @@ class StandardStreams:
 # A Check compares a value with a schema. examine() looks at a schema once, when a tool
 # is registered or arrives in a list.
 
-# Many servers name draft 7. It agrees with 2020-12 in the keywords that they use.
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+# Many servers name draft 7. It agrees with 2020-12 in the keywords that they use.
 DRAFT_7 = "http://json-schema.org/draft-07/schema"
 TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
          float: "number", type(None): "null"}  # looked up by type(), as True is an int
@@ -4078,8 +4077,9 @@ class ClientSession(McpPeer):
         super().handle_notification(method, params)
         named: Any = params if isinstance(params, dict) else {}
         token = named.get("progressToken")
-        if method == "notifications/progress" and type(token) is int:
-            self._call_soon(self._client.listeners.get(token), named.get("progress"),
+        if method == "notifications/progress" and type(token) is int and (
+                "progress" in named):
+            self._call_soon(self._client.listeners.get(token), named["progress"],
                             named.get("total"), named.get("message"))
         self._call_soon(self._client.on_notification, method, named)
 

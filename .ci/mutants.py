@@ -37,7 +37,7 @@ COMPARISONS = {ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: a
 REMOVED = (ast.Expr, ast.Assign, ast.AugAssign, ast.Return, ast.Raise, ast.Continue, ast.Break)
 KEPT = (ast.JoinedStr, ast.Import, ast.ImportFrom)
 # The texts in calls of these functions are for people, or are type hints.
-TEXTS = re.compile(r"\w+(Error|Closed|Timeout|Cancelled)|warn|self\.complain|print|TypeVar")
+TEXTS = re.compile(r"\w+(Error|Closed|Timeout|Cancelled)|warn|print|TypeVar")
 # Without these variables, each suite would compile the module anew in each of its processes.
 ENV = {name: value for name, value in os.environ.items() if name not in (
     "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "PYTHONPATH")}
