@@ -2208,7 +2208,7 @@ class TestReadyMadeResults(unittest.TestCase):
                 ({"anyOf": [SCHEMA_INT, {**SCHEMA_LIST, "items": {"$ref": "#/anyOf/0"}}]}, [1, 2],
                  ["x"]),
                 ({**SCHEMA_LIST, "items": {"properties": {"$ref": SCHEMA_INT}}}, [{"$ref": 1}],
-                 [{"$ref": "#"}])):
+                 [{"$ref": "#"}]), (SCHEMA_LIST, [], {})):
             server = server_of({
                 "0": Result({"structuredContent": right}), "1": Result({"isError": True}),
                 "2": Result({}), "3": Result({"structuredContent": wrong})}, output_schema=schema)
@@ -2420,13 +2420,22 @@ class TestUtilities(unittest.TestCase):
                 self.assertEqual(sorted(heard), heard)
 
     def test_progress_is_rate_limited(self) -> None:
-        """SHOULD: Of many reports at once, the first ones and the last one are sent.
-        [progress.rate-limited]"""
-        begun, talk = time.monotonic(), Talk(fixture_server())
-        talk.say("tools/call", {"name": "count", "arguments": {"to": 1000}}, id=1)
+        """SHOULD: Of many reports at once, the first ones and the last one are sent, and then 50
+        in a second. [progress.rate-limited]"""
+        def work(context: Any) -> None:
+            begun, steps = time.monotonic(), itertools.count(51)
+            for step in range(1, 51):
+                context.progress(step, 1e9)
+            while time.monotonic() < begun + 0.3:
+                context.progress(next(steps), 1e9)
+            context.progress(1e9, 1e9)
+
+        begun, talk = time.monotonic(), Talk(server_of({"work": work}))
+        talk.say("tools/call", {"name": "work"}, id=1)
         told = [one["params"]["progress"] for one in talk.run() if "params" in one]
-        self.assertEqual(([1, 2, 3], 1000), (told[:3], told[-1]))
-        self.assertLess(len(told), 200 + 100 * (time.monotonic() - begun))
+        self.assertEqual(([*range(1, 51)], 1e9), (told[:50], told[-1]))
+        self.assertGreater(len(told), 52)
+        self.assertLess(len(told), 53 + 50 * (time.monotonic() - begun))
 
     def test_a_wrong_value_for_progress_or_log_fails_even_if_the_client_wants_neither(self) -> None:
         """OURS: Otherwise, a tool fails with some clients only. Nothing wrong is sent."""
@@ -3536,12 +3545,13 @@ try:
     out = input()
 except EOFError:
     out = f"{{sys.stdin.read()!r}} {{os.read(0, 1)}}" """
-        child = self.start()
+        child = self.start(before="print('0 before')")  # a pipe gets it when the stream is full
         self.assertEqual(["'' b''", "'' b''"], [child.out(code), child.out(code)])
         child.send(request_line(1))
         self.assertEqual({1}, {*child.end()})
-        said = "1 print,2 write,3 __stdout__,4 descriptor,5 child,6 shell,7 C".split(",")
+        said = "0 before,1 print,2 write,3 __stdout__,4 descriptor,5 child,6 shell,7 C".split(",")
         self.assertEqual({*said}, {*child.said.splitlines()})
+        self.assertEqual("0 before", child.said.splitlines()[0])
 
     @unittest.skipUnless(hasattr(os, "fork"), "needs os.fork()")
     def test_a_process_that_a_tool_forks_writes_nothing_to_the_protocol(self) -> None:
@@ -3655,6 +3665,14 @@ finally:
         self.beside(check, [(f"{case}", *case) for case in itertools.product(
             (64, 0), ("", PROCESS_STUCK), numbers)
             if not WINDOWS or sys.version_info >= (3, 14) or case[:2] != (0, PROCESS_STUCK)])
+
+    def test_a_call_that_waits_for_the_client_is_answered_after_a_signal(self) -> None:
+        """A call has half a second to end."""
+        child = self.start(before=PROCESS_SELF_SIGNAL.format(number=15) * WINDOWS)
+        child.run(PROCESS_HERE + "\ntry:\n    context.list_roots()\n"
+                  "except ConnectionError:\n    out = 'no answer'", 1)
+        self.signal(child, signal.SIGTERM)
+        self.assertEqual("no answer", text_of(child.until(1)["result"]))
 
     @unittest.skipIf(WINDOWS and sys.version_info < (3, 14),
                      "before Python 3.14, no signal interrupts a lock on Windows")
@@ -3773,11 +3791,11 @@ class TestFaults(ProcessCase):
         for n in range(2):  # the first result is being written, the second one waits
             child.run(PROCESS_HERE + "out = 'x' * (1 << 21)", f"large {n}")
         # These lines exceed the capacity of the pipe and one read.
-        sent = later(child.send, *[request_line(1)] * 5000, request_line("last"))
+        sent = later(child.send, *[request_line(1, pad="x" * 500)] * 500, request_line("last"))
         self.assertRaises(concurrent.futures.TimeoutError, sent.result, 0.5)
         child.reads.set()
         sent.result(DEADLINE)
-        ids = [child.until(1, "large 0", "large 1", "last")["id"] for _ in range(5003)]
+        ids = [child.until(1, "large 0", "large 1", "last")["id"] for _ in range(503)]
         self.assertEqual(["large 0", "large 1", "last"], sorted({*ids} - {1}))
         self.assertEqual("last", ids[-1])
 
@@ -3893,7 +3911,7 @@ class TestFaults(ProcessCase):
         with wire.client, self.assertLogs(mcp_ref.__name__) as logs:
             wire.client.list_tools()
         said = "\n".join(logs.output)
-        self.assertIn("forged", said)
+        self.assertIn(r"said\nforged: line\r\x1b[2J\x9b31m\u2028\x00: results", said)
         self.assertEqual([], re.findall(PROCESS_BAD, said, re.M))
 
 
@@ -4000,6 +4018,8 @@ SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the keyword in
         "$schema": ["http://json-schema.org/draft-07/schema#", "https://example.org/x"],
     }.items() for it in arguments],
     *[(ValueError, schema, "") for schema in (None, [], 1, "string")],
+    (ValueError, {"anyOf": [{}, {"pattern": "("}]}, "pattern"),
+    (ValueError, {"$defs": {"a": {"$ref": "#/b"}}}, "#/b"),
     (ValueError, {"not": {"properties": {"a": {"type": ""}}}}, "type")]
 
 
@@ -5394,6 +5414,16 @@ def facts():
 before = facts()
 import mcp_ref
 print(facts() == before, logging.getLogger("mcp_ref").handlers)"""))
+
+    def test_the_defaults_are_those_that_the_docstrings_and_the_manual_name(self) -> None:
+        self.assertEqual((1 << 26, 1000, 10_000, 10_000, 1000, 1 << 22), mcp_ref.Bounds())
+        for function, wanted in (
+                (Server, {"workers": 64, "bounds": mcp_ref.Bounds()}), (Server.run, {"drain": 5}),
+                (Context.elicit, {"timeout": 600}), (Context.ask, {"timeout": 600}),
+                (Client, {"timeout": 30, "bounds": mcp_ref.Bounds(requests=100),
+                          "probe_timeout": 10, "close_timeout": 2})):
+            parameters = inspect.signature(function).parameters
+            self.assertEqual(wanted, {name: parameters[name].default for name in wanted})
 
     def test_arguments_get_a_usage_text_and_the_status_2(self) -> None:
         done = run_python(FILE_PATH, "inspect")

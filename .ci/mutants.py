@@ -4,8 +4,9 @@
 
 A changed copy of the module is called a mutant. It has another comparison or constant, a statement
 or an operand of `and` or `or` less, or a condition negated. Texts for people are not changed:
-docstrings, f-strings, strings with a blank, and what an exception or a warning says. Neither are
-type hints, overloads and `__all__`. One seed draws the same mutants of the same file.
+docstrings, f-strings, strings with a blank, what an exception or a warning says, and the name that
+a check gives to a value. Neither are type hints, overloads and `__all__`. One seed draws the same
+mutants of the same file.
 
 Each suite runs in a folder of its own, up to the first test that fails. A suite that hangs has seen
 its mutant as well. A mutant that is not seen may be equivalent, or only slower.
@@ -38,6 +39,8 @@ REMOVED = (ast.Expr, ast.Assign, ast.AugAssign, ast.Return, ast.Raise, ast.Conti
 KEPT = (ast.JoinedStr, ast.Import, ast.ImportFrom)
 # The texts in calls of these functions are for people, or are type hints.
 TEXTS = re.compile(r"\w+(Error|Closed|Timeout|Cancelled)|warn|print|TypeVar")
+# One argument of these functions is a name for people.
+CHECKS = re.compile(r"([\w.]+\.)?(fault_in|check_shape|examine)")
 # Without these variables, each suite would compile the module anew in each of its processes.
 ENV = {name: value for name, value in os.environ.items() if name not in (
     "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "PYTHONPATH")}
@@ -109,12 +112,15 @@ def find(node: ast.AST, names: set[str] | None = None, is_text: bool = False) ->
         names = set()
     if isinstance(node, ast.Call) and TEXTS.fullmatch(ast.unparse(node.func)):
         is_text = True
+    is_check = isinstance(node, ast.Call) and CHECKS.fullmatch(ast.unparse(node.func))
     for field, value in changes(node, is_text):
         yield Mutant(node.lineno, node, field, value)
     for field, value in ast.iter_fields(node):
         for at, child in enumerate(value if isinstance(value, list) else [value]):
             if not isinstance(child, ast.AST) or is_kept(child) or field in (
                     "annotation", "returns"):
+                continue
+            if is_check and isinstance(child, ast.Constant) and isinstance(child.value, str):
                 continue
             if names is not None and is_removable(child, names):
                 rest = [*value[:at], ast.Pass(), *value[at + 1:]]
