@@ -1510,7 +1510,7 @@ class TestPeer(unittest.TestCase):
         """In Python true equals 1, but it is not an id. A response with the right id and a fault is
         the last one that will come."""
         others = [f'"id":{rid},"error":{{"code":5,"message":"no"}}' for rid in (
-            "true", "3", "null", '"1"', "1.0", "[1]", "{}")]
+            "true", "3", "null", '"1"', "1.0", "[1]", "{}")] + ['"error":{"code":5,"message":""}']
         faults = [f'"id":1,{fault}' for fault in (
             '"error":"no"', '"result":{},"error":{}', '"error":{"code":"1"}')]
         for response in others + faults:
@@ -3769,9 +3769,10 @@ class TestFaults(ProcessCase):
         newline do not matter."""
         child.write(b"\n\r\n \n" + b"\r\n".join(request_line(n) for n in range(1000)) + b"\n")
         child.send(*(process_run(n, "threading.Event().wait(0.01)") for n in range(1000, 1200)))
-        child.write(request_line(1200))
+        child.send(process_run(1200, "threading.Event().wait(0.4)"))
+        child.write(request_line(1201))
         answers = child.end()
-        self.assertEqual({*range(1201)}, {*answers} - {"owed"})
+        self.assertEqual({*range(1202)}, {*answers} - {"owed"})
         self.assertIs(True, answers.get("owed", {"result": {"isError": True}})["result"]["isError"])
 
     def sends_half_a_line(self, child: ProcessChild) -> None:
@@ -3783,6 +3784,15 @@ class TestFaults(ProcessCase):
         child.until("late")
         answers = child.end()
         self.assertEqual((-32700, False), (answers[None]["error"]["code"], "long" in answers))
+
+    @unittest.skipIf(WINDOWS, "needs the module resource")
+    def test_a_line_without_an_end_takes_little_memory(self) -> None:
+        child = self.start("bounds=Bounds(line=1000)")
+        peak = "import resource; out = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss"
+        before = int(child.out(peak))
+        child.write(b"x" * (1 << 26))
+        child.send(b"x")
+        self.assertLess(int(child.out(peak)), 2 * before)
 
     def reads_late(self, child: ProcessChild) -> None:
         """The client reads late. While more than bounds.line bytes wait to be written, the server
@@ -4042,6 +4052,9 @@ class TestSchema(unittest.TestCase):
                     with self.assertRaisesRegex(ValueError, pattern):
                         mcp_ref.validate(value, schema, "x")
         self.assertRaisesRegex(ValueError, "^value", mcp_ref.validate, 1, False)
+        with self.assertRaises(ValueError) as caught:
+            mcp_ref.validate(["a"] * 11, {"items": SCHEMA_INT})
+        self.assertEqual(10, len(str(caught.exception).split("; ")))
 
     def test_a_schema_that_is_invalid_or_not_supported_is_refused(self) -> None:
         """[jsonschema.declared-dialect] [jsonschema.unsupported-dialect] [jsonschema.schemas-valid]
@@ -4305,6 +4318,10 @@ class TestHints(unittest.TestCase):
                          result["structuredContent"])
         result = self.use(take, {"it": "tomorrow", "cost": "7"})[1]
         self.assertRegex(text_of(result), "^arguments: .*tomorrow")
+        server = Server("s", "1")
+        server.resource("a:{day}")(hinted(lambda day: "", day=datetime.date))
+        with Client(server) as client:
+            self.assertRaisesRegex(RpcError, "^uri: .*today", client.read_resource, "a:today")
 
     def test_with_a_schema_of_the_author_a_function_may_take_all_arguments(self) -> None:
         """OURS: Otherwise it has a parameter for each property."""
@@ -4800,14 +4817,14 @@ class TestClientRequests(unittest.TestCase):
     def test_a_client_ignores_and_logs_a_line_that_is_not_a_valid_message(self) -> None:
         """MUST: The line may be stray output, or an array in a revision without batches. The client
         sends no response to it. [base.notification.no-response] [batch.array-rejected]"""
-        for line in (b"Server listening!", b"\xff\xfe\x00", b"[]", b"{}", b"true", b"[" * 99999,
-                     b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', b'{"jsonrpc":"2.0","method":5}',
-                     b'{"jsonrpc":"2.0","id":1,"error":{}}',
-                     b'{"jsonrpc":"2.0","id":1.0,"result":{}}'):
-            for revision in LEGACY[-1], MODERN:
-                text = f"== A client ignores this line  OURS client\n! wire.give({line!r})"
-                with self.subTest(line[:50], revision=revision), self.assertLogs(mcp_ref.__name__):
-                    play(transcripts(text)[0], revision)
+        lines = (b"Server listening!", b"\xff\xfe\x00", b"[]", b"{}", b"true", b"[" * 99999,
+                 b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', b'{"jsonrpc":"2.0","method":5}',
+                 b'{"jsonrpc":"2.0","id":1,"error":{}}', b'{"jsonrpc":"2.0","id":1.0,"result":{}}')
+        for revision, line in [*itertools.product((LEGACY[-1], MODERN), lines),
+                               (MODERN, b'{"jsonrpc":"2.0","id":1,"method":5}')]:
+            text = f"== A client ignores this line  OURS client\n! wire.give({line!r})"
+            with self.subTest(line[:50], revision=revision), self.assertLogs(mcp_ref.__name__):
+                play(transcripts(text)[0], revision)
 
 
 @plays(r"""
