@@ -3675,18 +3675,20 @@ class Client:
             try:
                 session = self._open_session()
                 try:
-                    agree(session, self._wanted, self.timeout, self.probe_timeout)
+                    details = agree(
+                        session, self._wanted, self.timeout, self.probe_timeout)
                 except ConnectionClosed as error:
                     if self._wanted is not None:
                         raise
                     warn("%s; connecting again, with a legacy handshake", error)
+                    self._transport.close()
                     session = self._open_session()
-                    session.initialize(NEWEST_LEGACY, self.timeout)
+                    details = session.initialize(NEWEST_LEGACY, self.timeout)
                 self._session = session
                 self.protocol_version = session.row.version
-                self.server_info = session.introduction["serverInfo"]
-                self.server_capabilities = session.introduction.get("capabilities", {})
-                self.instructions = session.introduction.get("instructions")
+                self.server_info = details["serverInfo"]
+                self.server_capabilities = details.get("capabilities", {})
+                self.instructions = details.get("instructions")
                 self._output_schemas = {}
                 for subscription in list(self.subscriptions):
                     try:
@@ -3699,9 +3701,7 @@ class Client:
         return self
 
     def _open_session(self) -> ClientSession:
-        """Start the server, or start it again for a second try."""
-        if self._new_session is not None:
-            self._transport.close()
+        """Start the server."""
         session = ClientSession(self, self._transport)
         # It is noted before anything starts, so that close() finds it after Ctrl-C.
         self._new_session = session
@@ -3994,7 +3994,6 @@ class ClientSession(McpPeer):
             send_while_open, ids=client.ids, bounds=client.bounds, trace=client.trace,
             # A server that does not read must not hold up a caller.
             would_block=getattr(transport, "would_block", lambda line: True))
-        self.introduction: Json = {}  # what the server says about itself
         self._client = client
         self._line_size = 0  # bytes of the line that is being taken in
         # Bytes of the notifications that were put into the queue of the callbacks, and
@@ -4018,8 +4017,9 @@ class ClientSession(McpPeer):
                 **given.get("_meta", {})}}
         return super().request(method, params, about)
 
-    def discover(self, row: Revision, timeout: float) -> None:
-        """Ask a modern server which versions it supports, and what it offers."""
+    def discover(self, row: Revision, timeout: float) -> Json:
+        """Ask a modern server which versions it supports. Return what it says about
+        itself."""
         self.row = row
         result = self.request("server/discover").result(timeout)
         check_shape(result, DISCOVERY_SHAPE, "server/discover")
@@ -4028,18 +4028,19 @@ class ClientSession(McpPeer):
             raise RpcError(UNSUPPORTED_VERSION, "no common protocol version",
                            {"supported": versions})
         info = result.get("_meta", {}).get(META_SERVER, {})
-        self.introduction = {**result, "serverInfo": info}
+        return {**result, "serverInfo": info}
 
-    def initialize(self, row: Revision, timeout: float) -> None:
-        """Do the legacy handshake. ValueError means that there is no common version."""
+    def initialize(self, row: Revision, timeout: float) -> Json:
+        """Do the legacy handshake. Return what the server says about itself. ValueError
+        means that there is no common version."""
         self.row = row
-        result = self.request("initialize", {
+        result: Json = self.request("initialize", {
             "protocolVersion": row.version, "clientInfo": CLIENT_INFO,
             "capabilities": self._client.answers.capabilities}).result(timeout)
         check_shape(result, HANDSHAKE_SHAPE, "the result of initialize")
         self.row = REVISIONS[result["protocolVersion"]]
         self.notify("notifications/initialized")
-        self.introduction = result
+        return result
 
     def end(self, why: Exception, timeout: float) -> None:
         """Cancel all requests that have no response so far, and close. The lines that
@@ -4111,14 +4112,13 @@ class ClientSession(McpPeer):
 
 
 def agree(session: ClientSession, wanted: Revision | None, timeout: float,
-          probe_timeout: float) -> None:
-    """Agree with the server on a revision."""
+          probe_timeout: float) -> Json:
+    """Agree with the server on a revision. Return what the server says about itself."""
     row = wanted
     if row is None or row.modern:
         limit = min(probe_timeout, timeout) if row is None else timeout
         try:
-            session.discover(row or NEWEST_MODERN, limit)
-            return
+            return session.discover(row or NEWEST_MODERN, limit)
         except RpcError as error:
             row = newest_common(error)
             if wanted not in (None, row) or (
@@ -4128,9 +4128,8 @@ def agree(session: ClientSession, wanted: Revision | None, timeout: float,
             if wanted is not None:
                 raise
     if row is not None and row.modern:
-        session.discover(row, timeout)
-    else:
-        session.initialize(wanted or NEWEST_LEGACY, timeout)
+        return session.discover(row, timeout)
+    return session.initialize(wanted or NEWEST_LEGACY, timeout)
 
 
 def newest_common(error: RpcError) -> Revision | None:

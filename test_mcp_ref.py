@@ -1504,6 +1504,8 @@ class TestPeer(unittest.TestCase):
                 self.assertRaisesRegex(
                     ConnectionClosed, re.escape(str(error)), peer.request("a").result, DEADLINE)
                 jobs.pop()()
+                peer.close(ConnectionClosed("closed again"))
+                self.assertRaisesRegex(ConnectionClosed, re.escape(str(error)), peer.request, "a")
         self.assertEqual([], begun)
 
     def test_only_a_response_with_the_id_of_a_request_ends_it(self) -> None:
@@ -4233,6 +4235,7 @@ MENDED: List[Tuple[str, Any, Any]] = [
     ("SchemaNull", '{"a": null, "b": 2}', SchemaNull(None, 2)), ("Optional[int]", "null", None),
     ("List[SchemaNull]", ['{"a": null}', {"a": None}], [SchemaNull()] * 2),
     ("List[SchemaNull]", '[{"a": null}]', [SchemaNull()]), ("SchemaOptions", '{"deep": null}', {}),
+    ("List[Literal['7', 1]]", ["7", "1"], ["7", 1]),  # what fits does not change
     ("Dict[str, SchemaNull]", '{"k": {"a": null}}', {"k": SchemaNull()}),
     *[(hint, value, value) for hint, value in (
         ("str", "7"), ("str", "null"), ("typing.Union[int, str]", "7"), ("Any", "7"),
@@ -4340,6 +4343,10 @@ class TestHints(unittest.TestCase):
         server.tool(name="both", input_schema=both)(hinted(lambda a="": a, a=str))
         with Client(server) as client:  # a type of each member is not all that it demands
             self.assertIn("anyOf", text_of(client.call_tool("both", {})))
+        server.tool(name="day", input_schema={"type": "object", "properties": {"day": {}}})(
+            hinted(lambda day: str(day.year), day=datetime.date))
+        with Client(server) as client:
+            self.assertEqual("2026", text_of(client.call_tool("day", {"day": "2026-07-28"})))
         for lacks in lambda a: "", lambda: "":
             self.assertRaisesRegex(TypeError, "b", server.tool(input_schema=schema), lacks)
         self.assertRaises(TypeError, server.tool, lambda **arguments: "")
@@ -4524,7 +4531,7 @@ def take(it: Outer) -> Outer:
 ! client = wire.client = Client(wire, protocol_version=revision); client.connect()
 > {"jsonrpc":"2.0","id":"$first","method":"server/discover"}
 < {"jsonrpc":"2.0","id":"$first","error":{"code":-32022,"message":"Unsupported protocol version",
-   "data":{"supported":["2026-07-28"],"requested":"2026-07-28"}}}
+   "data":{"supported":["2025-11-25","2026-07-28"],"requested":"2026-07-28"}}}
 > {"jsonrpc":"2.0","id":"$again","method":"server/discover"}
 < {"jsonrpc":"2.0","id":"$again","result":"$welcome"}
 = client.protocol_version == revision
