@@ -547,7 +547,7 @@ class TestSurvives(EmbedTest):
 
     def test_a_host_that_does_not_read_does_not_stop_the_bridge(self) -> None:
         """It misses log messages, but not the result."""
-        self.prelude = "import mcp_app; mcp_app.STALL_SECONDS = 1"
+        self.prelude = "import mcp_app; mcp_app.STALL_SECONDS, mcp_app.DRAIN_SECONDS = 1, 60"
         app = App(self)
         bridge = self.start_bridge("chatter", times=200)
         app.expect("begun chatter")
