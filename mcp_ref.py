@@ -3377,8 +3377,6 @@ def describe_union(hints: Sequence[Any], where: str, scope: Json | None,
                    ) -> tuple[Json, Cast]:
     """Describe Optional or Union. The first alternative that fits decides the cast."""
     parts = [describe(hint, where, scope) for hint in hints]
-    if len(parts) == 1:
-        return parts[0]
 
     def cast_first_fitting(value: Any) -> Any:
         for schema, cast in parts:
