@@ -3252,18 +3252,17 @@ def _construct(kind: Any, string: str) -> Any:
 
 
 def _text_hint(description: str, from_json: Callable[[Any, Any], Any] = _construct,
-               to_json: Callable[[Any], Any] = str) -> Hint:
-    return Hint({"type": "string", "description": description}, from_json, to_json)
+               ) -> Hint:
+    return Hint({"type": "string", "description": description}, from_json, str)
 
 
-_isoformat = operator.methodcaller("isoformat")
 # An author may add rows. The key names a type: the first part of its module and its
 # qualified name. So this module need not import these types.
 HINTS: dict[str, Hint] = {
     "datetime.datetime": Hint({"type": "string", "format": "date-time"}, _parse_date,
-                              _isoformat),
-    "datetime.date": _text_hint("A date, YYYY-MM-DD.", _parse_date, _isoformat),
-    "datetime.time": _text_hint("A time, HH:MM:SS.", _parse_date, _isoformat),
+                              operator.methodcaller("isoformat")),
+    "datetime.date": _text_hint("A date, YYYY-MM-DD.", _parse_date),
+    "datetime.time": _text_hint("A time, HH:MM:SS.", _parse_date),
     "uuid.UUID": _text_hint("A UUID."),
     "decimal.Decimal": _text_hint("A decimal number."),
     "pathlib.PurePath": _text_hint("A path.")}
