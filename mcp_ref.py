@@ -3963,9 +3963,9 @@ def filled_in(params: Json, result: Json) -> Json:
     """Return the result of an elicitation, with only the fields of the form. A field
     that the user has left out gets its default. [2025-11-25 client/elicitation]"""
     filled = {"action": result.get("action")}
-    if filled["action"] == "accept" and params.get("mode") != "url":
+    if filled["action"] == "accept" and "requestedSchema" in params:
         given = result.get("content") or {}
-        fields = params.get("requestedSchema", shape())["properties"]
+        fields = params["requestedSchema"]["properties"]
         filled["content"] = {
             name: given.get(name, field.get("default"))
             for name, field in fields.items() if name in given or "default" in field}
