@@ -4225,7 +4225,6 @@ class ChildProcess:
         self.close_timeout = close_timeout
         self.options = options  # of subprocess.Popen()
         self._process: Any = None
-        self._writing = threading.Lock()  # held while its stdin is written or closed
 
     def open(self, on_line: Send,
              on_close: Callable[[Exception], Any]) -> None:
@@ -4243,7 +4242,9 @@ class ChildProcess:
             if env is not None and "SYSTEMROOT" not in map(str.upper, env):
                 root = os.environ.get("SYSTEMROOT", "")
                 options["env"] = {**env, "SYSTEMROOT": root}
-        self._writing = threading.Lock()  # a writer to the last process may still wait
+        # Held while stdin is written or closed. It is new for each process, because a
+        # writer to the last one may still wait.
+        self._writing = threading.Lock()
         process = self._process = subprocess.Popen(
             [first, *words], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             **options)
