@@ -3835,9 +3835,10 @@ class Client:
         basic/patterns/mrtr]"""
         session = self._connected_session()
         end = time.monotonic() + (self.timeout if timeout is None else timeout)
-        pending = session.request(method, params)
+        sent = params
         asked = 0
         while True:
+            pending = session.request(method, sent)
             result: Json = pending.result(end - time.monotonic())
             check_shape(result, RESULT_SHAPE, method)
             if not session.row.modern or result.get("resultType") != "input_required":
@@ -3849,9 +3850,8 @@ class Client:
             responses = {
                 key: self.answers.answer_within(end - time.monotonic(), one, session)
                 for key, one in requests.items()}
-            state = present(requestState=result.get("requestState"))
-            pending = session.request(method, {
-                **(params or {}), "inputResponses": responses, **state})
+            sent = {**(params or {}), "inputResponses": responses,
+                    **present(requestState=result.get("requestState"))}
 
     def start(self, method: str, params: Json | None = None) -> PendingRequest:
         """Send a request and return at once. The PendingRequest that this returns has
