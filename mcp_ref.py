@@ -3334,14 +3334,15 @@ def is_union(hint: Any) -> bool:
 def describe_typed_dict(hint: Any, where: str, scope: Json | None,
                         ) -> tuple[Json, Cast]:
     hints = resolved_hints(hint, where, scope)
-    defaults = dict.fromkeys(hints.keys() - hint.__required_keys__)
+    defaults: Json = {}
     for name, member in hints.items():
         # Since Python 3.11, a hint may be Required[X] or NotRequired[X]. If hints are
         # text, __required_keys__ does not know that.
         mark = getattr(typing.get_origin(member), "_name", None)
         if mark in ("Required", "NotRequired"):
             hints[name] = typing.get_args(member)[0]
-            defaults.pop(name, None)
+        elif name not in hint.__required_keys__:
+            mark = "NotRequired"
         if mark == "NotRequired":
             defaults[name] = None
     return describe_object(hints, defaults, where, scope)
