@@ -3057,6 +3057,7 @@ def examine(schema: Any, place: str, is_trusted: bool = True) -> None:
     one = {"$ref": "#"}  # a schema
     several = {"type": "array", "minItems": 1, "items": one}
     named = {"type": "object", "additionalProperties": one}
+    a_type = {"enum": list(TYPES.values())}
     check_shape(schema, {"type": ["object", "boolean"], "properties": {
         **dict.fromkeys(TESTS, {"type": "number"}),
         **dict.fromkeys(UNSUPPORTED, False),
@@ -3064,8 +3065,7 @@ def examine(schema: Any, place: str, is_trusted: bool = True) -> None:
         **dict.fromkeys(WITH_SCHEMAS, several),
         **dict.fromkeys(WITH_NAMED_SCHEMAS, named),
         **dict.fromkeys(("pattern", "$ref"), {"type": "string"}),
-        "type": {"anyOf": [{"enum": ANY_TYPE},
-                           {"type": "array", "items": {"enum": ANY_TYPE}}]},
+        "type": {"anyOf": [a_type, {"type": "array", "items": a_type}]},
         "enum": {"type": "array"}, "const": True, "uniqueItems": {"type": "boolean"},
         "required": _STRINGS, "$schema": {"enum": dialects}}}, place)
     for part in subschemas(schema):
@@ -3179,7 +3179,6 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 # The tests of keywords that compare a value with their argument, and the type of the
 # values that they restrict.
-ANY_TYPE = [*TYPES.values()]
 TESTS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "enum": ("any", lambda value, choices:
              comparable(value) in map(comparable, choices)),
