@@ -3647,9 +3647,7 @@ class Client:
                              f"give one of {', '.join(REVISIONS)}")
         self._wanted = REVISIONS.get(protocol_version or "")  # None: the newest
         self.on_notification = on_notification
-        self.answers = Answers(on_elicit, on_sample, roots)
-        if extensions is not None:
-            self.answers.capabilities["extensions"] = checked_extensions(extensions)
+        self.answers = Answers(on_elicit, on_sample, roots, extensions)
         self.ids = itertools.count(1)  # across all connections
         self._tokens = itertools.count(1)  # of progress
         self.listeners: dict[int, Code] = {}  # functions that get progress, by token
@@ -3896,7 +3894,7 @@ class Answers:
 
     def __init__(self, on_elicit: Answer | None,
                  on_sample: Answer | None,
-                 roots: Sequence[Any] | None) -> None:
+                 roots: Sequence[Any] | None, extensions: Json | None) -> None:
         self._handlers: dict[str, Answer] = present(**{
             "elicitation/create": on_elicit, "sampling/createMessage": on_sample})
         if roots is not None:
@@ -3904,7 +3902,8 @@ class Answers:
                                 for root in roots]}
             check_shape(result, INPUT_METHODS["roots/list"].result, "Client")
             self._handlers["roots/list"] = lambda params: result
-        self.capabilities: Json = {}  # what the client offers
+        # What the client offers.
+        self.capabilities = present(extensions=checked_extensions(extensions))
         for method in self._handlers:
             needs = INPUT_METHODS[method]
             self.capabilities[needs.capability] = needs.offer
