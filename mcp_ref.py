@@ -2593,6 +2593,10 @@ class Pool:
                 job = self._queue.popleft()
             job()
 
+    def wait_until_idle(self) -> None:
+        """Let the jobs end that are running, but do not wait for slow ones."""
+        wait_until(lambda: self.running == 0, LAST_WORDS)
+
 
 class ReadingPool(Pool):
     """A pool whose threads also take turns to read the lines of one peer.
@@ -2634,7 +2638,7 @@ class ReadingPool(Pool):
         if peer.closed is not None:
             # Jobs that need the other side fail now. Let them log that. If a thread
             # logs while Python ends, Python may abort.
-            wait_until(lambda: self.running == 0, LAST_WORDS)
+            self.wait_until_idle()
 
     def start(self, job: Job) -> None:
         """Note a job of the line that the peer takes. See _next_job()."""
@@ -3763,7 +3767,7 @@ class Client:
         try:
             result = self.request("tools/call", params, timeout)
             if on_progress is not None:
-                wait_until(lambda: self.callbacks.running == 0, LAST_WORDS)
+                self.callbacks.wait_until_idle()
         finally:
             self.listeners.pop(token, None)
         if not result.get("isError"):
@@ -4207,7 +4211,7 @@ class InProcess:
         if self._session is not None:
             self._session.close()
             # A job logs its failure after its response. A test may look for that.
-            wait_until(lambda: self._pool.running == 0, LAST_WORDS)
+            self._pool.wait_until_idle()
 
 
 class ChildProcess:
