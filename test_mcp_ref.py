@@ -1961,7 +1961,8 @@ def server_entries(page_size: Optional[int] = None) -> Server:
     for name, more, own in (("a", full, notes), ("b", {}, {})):
         server.tool(name=name, annotations={"readOnlyHint": True} if more else None,
                     output_schema={"type": "object" if more else "array"}, **more)(lambda: {})
-        server.resource(f"x://{name}", name=name, **more, **own)(lambda: "")
+        server.resource(f"x://{name}", name=name, **more, **own)(
+            hinted(lambda: [1], **{"return": List[int]}))  # a tool would have an output schema
         server.resource(f"x://{name}/{{id}}", name=name, **more, **own)(lambda id: "")
         server.prompt(name=name, **more)(lambda topic: "")
     return server
@@ -3547,6 +3548,8 @@ try:
     out = input()
 except EOFError:
     out = f"{{sys.stdin.read()!r}} {{os.read(0, 1)}}" """
+        none = self.start(before="sys.stdin = sys.stdout = None")  # as in a program with windows
+        self.assertEqual("", none.out("out = ''; print('nowhere')"))
         child = self.start(before="print('0 before')")  # a pipe gets it when the stream is full
         self.assertEqual(["'' b''", "'' b''"], [child.out(code), child.out(code)])
         child.send(request_line(1))
@@ -4235,7 +4238,9 @@ MENDED: List[Tuple[str, Any, Any]] = [
     ("SchemaNull", '{"a": null, "b": 2}', SchemaNull(None, 2)), ("Optional[int]", "null", None),
     ("List[SchemaNull]", ['{"a": null}', {"a": None}], [SchemaNull()] * 2),
     ("List[SchemaNull]", '[{"a": null}]', [SchemaNull()]), ("SchemaOptions", '{"deep": null}', {}),
-    ("List[Literal['7', 1]]", ["7", "1"], ["7", 1]),  # what fits does not change
+    # What fits does not change.
+    ("List[Literal['7', 1]]", ["7", "1"], ["7", 1]),
+    ("Dict[str, Optional[int]]", {"a": None, "b": "7"}, {"a": None, "b": 7}),
     ("Dict[str, SchemaNull]", '{"k": {"a": null}}', {"k": SchemaNull()}),
     *[(hint, value, value) for hint, value in (
         ("str", "7"), ("str", "null"), ("typing.Union[int, str]", "7"), ("Any", "7"),

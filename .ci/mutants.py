@@ -5,8 +5,8 @@
 A changed copy of the module is called a mutant. It has another comparison or constant, a statement
 or an operand of `and` or `or` less, or a condition negated. Texts for people are not changed:
 docstrings, f-strings, strings with a blank, what an exception or a warning says, and the name that
-a check gives to a value. Neither are type hints, overloads and `__all__`. One seed draws the same
-mutants of the same file.
+a check gives to a value. Neither are type hints, overloads, `__all__`, and code for Windows alone.
+One seed draws the same mutants of the same file.
 
 Each suite runs in a folder of its own, up to the first test that fails. A suite that hangs has seen
 its mutant as well. A mutant that is not seen may be equivalent, or only slower.
@@ -41,6 +41,7 @@ KEPT = (ast.JoinedStr, ast.Import, ast.ImportFrom)
 TEXTS = re.compile(r"\w+(Error|Closed|Timeout|Cancelled)|warn|print|TypeVar")
 # One argument of these functions is a name for people.
 CHECKS = re.compile(r"([\w.]+\.)?(fault_in|check_shape|examine)")
+WINDOWS = "sys.platform == 'win32'"
 # Without these variables, each suite would compile the module anew in each of its processes.
 ENV = {name: value for name, value in os.environ.items() if name not in (
     "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "PYTHONPATH")}
@@ -113,6 +114,10 @@ def find(node: ast.AST, names: set[str] | None = None, is_text: bool = False) ->
     if isinstance(node, ast.Call) and TEXTS.fullmatch(ast.unparse(node.func)):
         is_text = True
     is_check = isinstance(node, ast.Call) and CHECKS.fullmatch(ast.unparse(node.func))
+    if isinstance(node, ast.If) and ast.unparse(node.test).startswith(WINDOWS):
+        for one in node.orelse:
+            yield from find(one, names)
+        return
     for field, value in changes(node, is_text):
         yield Mutant(node.lineno, node, field, value)
     for field, value in ast.iter_fields(node):
