@@ -3401,9 +3401,9 @@ class TestSubscriptions(unittest.TestCase):
     def test_the_uris_of_all_streams_count(self) -> None:
         """OURS: So do the streams."""
         talk = Talk(fixture_server(bounds=Bounds(subscriptions=4)))
-        for uris, code in ((3, 0), (0, 429), (4, 429)):
+        for rid, (uris, code) in enumerate(((1, 0), (0, 0), (0, 0), (0, 429), (4, 429))):
             wish = {"resourceSubscriptions": [f"fixture://{n}" for n in range(uris)]}
-            talk.say("subscriptions/listen", {"notifications": wish}, id=uris)
+            talk.say("subscriptions/listen", {"notifications": wish}, id=rid)
             got = talk.out()[-1]
             self.assertEqual(code, got.get("error", {}).get("code", 0))
 
@@ -5207,6 +5207,9 @@ class TestInProcess(unittest.TestCase):
         self.assertNotIn(threading.current_thread(), [thread for thread, _ in heard])
         self.assertEqual([(n, 20, f"step {n}") for n in range(1, 21)],
                          [what for _, what in heard if len(what) == 3])
+        with self.assertLogs(mcp_ref.__name__) as logs:
+            client.call_tool("count", {"to": 1}, on_progress=lambda *what: what[9])
+        self.assertIn("IndexError", logs.output[0])
 
     def test_notifications_are_dropped_when_too_many_wait_for_a_callback(self) -> None:
         """At most Bounds.callbacks bytes wait. When there is room again, notifications arrive."""
