@@ -777,11 +777,6 @@ class BatchReply(Reply):
 
 PLAIN = Revision("JSON-RPC 2.0", batches=True)  # what a Peer speaks that is not of MCP
 
-# The outcomes of admit().
-RUN = "a job computes its response"
-DONE = "it was answered, or gets no response"
-OPEN = "its response comes later"
-
 
 class IncomingRequest:
     """A request from the other side, from its arrival to its response."""
@@ -900,7 +895,8 @@ class Peer:
         try:  # whatever happens from here on, the request gets a response
             if len(self._incoming) > self.bounds.requests:
                 raise RpcError(TOO_MANY, "Too many requests in flight")
-            if self.admit(request) is RUN:
+            self.admit(request)
+            if request.handler is not None:
                 self._start(partial(self.run, request))
         except Exception as error:
             self.respond(request, error)
@@ -959,16 +955,15 @@ class Peer:
 
     # A subclass may replace the next four methods. Here they know plain JSON-RPC only.
 
-    def admit(self, request: IncomingRequest) -> str:
-        """Set the handler of a request (RUN), answer it (DONE), or keep it (OPEN).
-        RpcError refuses it.
+    def admit(self, request: IncomingRequest) -> None:
+        """Answer a request, or set its handler if its response needs a job. RpcError
+        refuses it.
 
         This is called in the order of arrival, before the next line is read."""
         if request.method not in self._methods:
             raise RpcError(METHOD_NOT_FOUND, f"No method {request.method[:80]!r}")
         function = self._methods[request.method]
         request.handler = partial(call_with, function, request.params)
-        return RUN
 
     def handle_notification(self, method: str, params: Params) -> None:
         """Act on a notification. If this raises an exception, the caller logs it: a
@@ -1223,7 +1218,7 @@ class ServerSession(McpPeer):
         # What each stream may hear, and the URIs of resources in it.
         self._streams: list[tuple[IncomingRequest, Json, set[str]]] = []
 
-    def admit(self, request: IncomingRequest) -> str:
+    def admit(self, request: IncomingRequest) -> None:
         """Check revision, method, lifecycle and params, in this order. A request that
         may not come before the handshake names no revision, so it fails first.
 
@@ -1264,13 +1259,11 @@ class ServerSession(McpPeer):
         if route.rules.runs_code:
             handler = run_modern if row.modern else route.handler
             request.handler = partial(handler, context)
-            return RUN
+            return
         result = route.handler(context)
         self.state = state  # not earlier, because the handler may refuse the request
-        if route.rules.stays_open:
-            return OPEN
-        self.respond(request, complete_result(context, result))
-        return DONE
+        if not route.rules.stays_open:
+            self.respond(request, complete_result(context, result))
 
     def handle_notification(self, method: str, params: Params) -> None:
         """Act on the notifications that a server knows; others have no effect."""
@@ -4052,7 +4045,7 @@ class ClientSession(McpPeer):
         wait_until(lambda: self.closed is not None or self.writer.is_done(), timeout)
         self.close(why)
 
-    def admit(self, request: IncomingRequest) -> str:
+    def admit(self, request: IncomingRequest) -> None:
         """Serve ping and requests for input. Modern servers must not send requests."""
         if self.row.modern:
             warn("ignored a request of a modern server: %.80s", request.method)
@@ -4062,8 +4055,6 @@ class ClientSession(McpPeer):
         else:
             request.handler = partial(
                 self._client.answers.answer, request.method, request.params, self.row)
-            return RUN
-        return DONE
 
     def refuse(self, message: Any, error: RpcError, reply: Reply) -> None:
         """Log a line that is not valid, such as the output of a stray print()."""
