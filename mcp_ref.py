@@ -569,22 +569,15 @@ NEW = "before initialize"
 INITIALIZING = "before notifications/initialized"
 READY = "after the handshake"
 
-# The messages of the handshake: the state in which they may come, and the state after
-# them. ping may come at any time, every other method in the state READY. [2025-11-25
-# basic/lifecycle]
-HANDSHAKE = {"initialize": (NEW, INITIALIZING),
-             "notifications/initialized": (INITIALIZING, READY)}
+# The messages of the handshake, and the states in which they may come. ping may come
+# at any time, every other method in the state READY. [2025-11-25 basic/lifecycle]
+HANDSHAKE = {"initialize": NEW, "notifications/initialized": INITIALIZING}
 
 
-def next_state(state: str, method: str) -> str:
-    """Return the state after a legacy message. RpcError means that it must not come
-    now."""
-    before, after = HANDSHAKE.get(method, (READY, READY))
-    if method == "ping":
-        return state
-    if state != before:
+def check_lifecycle(state: str, method: str) -> None:
+    """Raise RpcError if a legacy message must not come in this state."""
+    if method != "ping" and state != HANDSHAKE.get(method, READY):
         raise RpcError(INVALID_REQUEST, f"{method[:80]!r} is not allowed {state}")
-    return after
 
 
 META_SHAPE = shape(f"{META_VERSION} {META_CAPABILITIES}", **{
@@ -1246,12 +1239,11 @@ class ServerSession(McpPeer):
                            f"{META_CAPABILITIES}")
         if route is None or method in row.missing_methods:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")
-        state = self.state
         if row.modern:
             if isinstance(request.reply, BatchReply):
                 raise RpcError(INVALID_REQUEST, "A batch cannot hold modern requests")
-        elif state != READY or method in HANDSHAKE:
-            state = next_state(state, method)
+        elif self.state != READY or method in HANDSHAKE:
+            check_lifecycle(self.state, method)
         fault = route.params.fault_in(params, "params")
         if fault is not None:
             raise RpcError(INVALID_PARAMS, fault)
@@ -1261,14 +1253,14 @@ class ServerSession(McpPeer):
             request.handler = partial(handler, context)
             return
         result = route.handler(context)
-        self.state = state  # not earlier, because the handler may refuse the request
         if not route.rules.stays_open:
             self.respond(request, complete_result(context, result))
 
     def handle_notification(self, method: str, params: Params) -> None:
         """Act on the notifications that a server knows; others have no effect."""
         if method == "notifications/initialized":
-            self.state = next_state(self.state, method)
+            check_lifecycle(self.state, method)
+            self.state = READY
         super().handle_notification(method, params)
 
     # Changes that the client wants to hear of. A legacy client hears of a changed list
@@ -2014,6 +2006,7 @@ def _initialize(context: Context) -> Json:
     session.client_meta = {
         **session.client_meta, META_CLIENT: params["clientInfo"],
         META_CAPABILITIES: params["capabilities"]}
+    session.state = INITIALIZING
     return {**introduction(context.server), "protocolVersion": row.version,
             "serverInfo": context.server.info}
 
