@@ -984,14 +984,14 @@ class Peer:
         if pending is None:  # it is late, or its id was never used
             return
         if fault is not None:
-            pending.finish(None, ValueError(
-                f"{pending.method}: the response is malformed: {fault}"))
+            outcome: Any = ValueError(
+                f"{pending.method}: the response is malformed: {fault}")
         elif "error" in message:
             error = message["error"]
-            pending.finish(None, RpcError(
-                error["code"], error["message"], error.get("data")))
+            outcome = RpcError(error["code"], error["message"], error.get("data"))
         else:
-            pending.finish(message["result"], None)
+            outcome = message["result"]
+        pending.finish(outcome)
 
     def cancel_incoming(self, rid: Any) -> None:
         """Cancel the request of the other side that has this id, if it exists.
@@ -1076,7 +1076,7 @@ class Peer:
         with self.lock:
             is_pending = self._pending.pop(pending.id, None) is not None
         if is_pending:
-            pending.finish(None, why)
+            pending.finish(why)
             self.send_cancelled(pending, str(why))
 
     def close(self, why: Exception | None = None) -> None:
@@ -1090,7 +1090,7 @@ class Peer:
             lost = list(self._pending.values())
             self._pending.clear()
         for pending in lost:
-            pending.finish(None, self.closed)
+            pending.finish(self.closed)
         self.writer.flush()
 
 
@@ -1101,23 +1101,21 @@ class PendingRequest:
     """
 
     def __init__(self, peer: Peer, rid: str | int, method: str,
-                 about: IncomingRequest | None = None) -> None:
+                 about: IncomingRequest | None) -> None:
         self.peer = peer
         self.id = rid
         self.method = method
         self.about = about  # the incoming request that needs it
-        self._result: Any = None
-        self._error: Exception | None = None
+        self._outcome: Any = None  # a result or an exception
         self._is_finished = False
         # It is free when the request is finished. An Event has a lock inside, which
         # Ctrl-C could leave locked.
         self._gate = threading.Lock()
         self._gate.acquire()
 
-    def finish(self, result: Any, error: Exception | None) -> None:
+    def finish(self, outcome: Any) -> None:
         """Note the outcome, and wake the threads that wait for it."""
-        self._result = result
-        self._error = error
+        self._outcome = outcome
         self._is_finished = True
         self._gate.release()
 
@@ -1149,9 +1147,9 @@ class PendingRequest:
         except BaseException:  # Ctrl-C
             self.cancel("interrupted")
             raise
-        if self._error is not None:
-            raise self._error.with_traceback(None) from None
-        return self._result
+        if isinstance(self._outcome, Exception):
+            raise self._outcome.with_traceback(None) from None
+        return self._outcome
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Stop waiting, and tell the other side. No effect after the response."""
