@@ -2639,14 +2639,12 @@ class ReadingPool(Pool):
         peer.take(line)
         jobs = self._jobs_of_line
         self._jobs_of_line = []
-        for job in jobs[:-1]:  # of a batch
-            super().start(job)
         # Only a thread that has the turn increases `running`, and this one has it now.
         # So the pool does not become full after this look.
-        if jobs and self.running < self._limit:
-            return jobs[-1]
-        if jobs:
-            super().start(jobs[-1])
+        if len(jobs) == 1 and self.running < self._limit:
+            return jobs[0]
+        for job in jobs:  # of a batch, or of a full pool
+            super().start(job)
         return peer.writer.flush
 
     def _read(self, peer: Peer, lines: Iterator[bytes]) -> None:
@@ -2679,19 +2677,20 @@ class ReadingPool(Pool):
                 continue
             if self._turn.locked():  # the reader waits for a line
                 self._sleep(seen)
-                continue
-            pause = PAUSE_AFTER_SLOW_JOB
-            spawn_or_run(partial(self._take_over, peer, lines))
+            else:
+                pause = PAUSE_AFTER_SLOW_JOB
+                spawn_or_run(partial(self._take_over, peer, lines))
 
     def _sleep(self, seen: int) -> None:
         """Sleep until a job begins or the input ends.
 
         The reader counts a job first, and looks at _asleep afterwards. This thread sets
         _asleep first, and looks at the count afterwards. So a job that begins just now
-        is noticed in any case.
+        is noticed in any case. The end of the input sets _ended first, which _watch()
+        checks after each sleep, and then _wake.
         """
         self._asleep = True
-        if self._begun == seen and not self._ended:
+        if self._begun == seen:
             self._wake.wait(1.0)
         self._asleep = False
         self._wake.clear()
