@@ -393,11 +393,10 @@ def members_of(error: BaseException) -> list[BaseException]:
     return [one for part in parts for one in members_of(part)]
 
 
-def build_message(method: str, params: Params, **members: Any) -> Json:
-    message: Json = {"jsonrpc": "2.0", **members, "method": method}
-    if params is not None:
-        message["params"] = params
-    return message
+def message_line(method: str, params: Params, **members: Any) -> bytes:
+    """Return the line of a notification or, with an id among members, of a request."""
+    return encode(
+        {"jsonrpc": "2.0", **members, "method": method, **present(params=params)})
 
 
 # --- Revisions ------------------------------------------------------------------------
@@ -1031,7 +1030,7 @@ class Peer:
     def put_notification(self, method: str, params: Params,
                          about: IncomingRequest | None) -> None:
         """Do the same as notify(), but write nothing yet."""
-        line = encode(build_message(method, params))
+        line = message_line(method, params)
         with self.lock:
             if not self.writer.is_full and (about is None or self.is_open(about)):
                 self._put(line, about)
@@ -1051,7 +1050,7 @@ class Peer:
         with self.lock:
             rid = next(self._ids)
         pending = PendingRequest(self, rid, method, about)
-        line = encode(build_message(method, params, id=rid))
+        line = message_line(method, params, id=rid)
         with self.lock:
             if self.closed is not None:
                 # Each call raises the same exception, without earlier tracebacks.
@@ -1286,9 +1285,9 @@ class ServerSession(McpPeer):
         with self.lock:
             self._check_room(1 + len(uris))
             # The acknowledgement has to be the first notification of the stream.
-            self._put(encode(build_message("notifications/subscriptions/acknowledged", {
+            self._put(message_line("notifications/subscriptions/acknowledged", {
                 "notifications": granted,
-                "_meta": {META_SUBSCRIPTION: request.request_id}})), request)
+                "_meta": {META_SUBSCRIPTION: request.request_id}}), request)
             self._streams.append((request, granted, uris))
 
     def _check_room(self, more: int) -> None:
@@ -2456,8 +2455,8 @@ class Server:
 
 
 # Any modern request needs no handshake, so one line is enough for a trial.
-TRIAL_LINE = encode(build_message("server/discover", {"_meta": {
-    META_VERSION: NEWEST_MODERN.version, META_CAPABILITIES: {}}}, id=1)).decode()
+TRIAL_LINE = message_line("server/discover", {"_meta": {
+    META_VERSION: NEWEST_MODERN.version, META_CAPABILITIES: {}}}, id=1).decode()
 
 
 # The identifier of an extension has a prefix, such as "com.example", and a name. Both
