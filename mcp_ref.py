@@ -2530,11 +2530,11 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
             if start_of_line:
                 line = bytes(start_of_line + line)
                 start_of_line.clear()
-            if line and not line.isspace():
+            if line.strip():
                 yield line
         if len(start_of_line) <= longest:
             start_of_line += rest
-    if start_of_line and not start_of_line.isspace():
+    if start_of_line.strip():
         yield bytes(start_of_line)
 
 
