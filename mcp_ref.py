@@ -852,7 +852,9 @@ class Peer:
             for one in message:
                 self._take_message(one, batch)
         except RpcError as error:
-            self.refuse(line, error, reply)
+            response = self.refuse(line, error)
+            with self.lock:
+                reply.answer(self.writer, response)
         except Exception as error:
             # A defect in this file must not end the session. It costs this line only.
             warn("a line was lost", error=error)
@@ -861,29 +863,26 @@ class Peer:
         kind, fault = classify(message)
         if kind == "response":
             self._settle(message, fault)
-        if fault is not None:
-            self.refuse(message, RpcError(
-                INVALID_REQUEST, f"Invalid request: {fault}"), reply)
-            return
-        if kind == "request":
-            self._take_request(message, reply)
-            return
-        if kind == "notification":
+        elif kind == "notification":
             try:
                 self.handle_notification(message["method"], message.get("params"))
             except BaseException as error:  # SystemExit as well
                 warn("the notification %.80r failed", message["method"], error=error)
+        elif fault is None:
+            request = IncomingRequest(message, reply)
+            # Only this thread adds a request, so it does without the lock.
+            if self._incoming.setdefault(request.request_id, request) is request:
+                self._take_request(request)
+                return
+            fault = "the id is in use"
+        response = None
+        if fault is not None:
+            response = self.refuse(message, RpcError(
+                INVALID_REQUEST, f"Invalid request: {fault}"))
         with self.lock:
-            reply.answer(self.writer, None)
+            reply.answer(self.writer, response)
 
-    def _take_request(self, message: Json, reply: Reply) -> None:
-        request = IncomingRequest(message, reply)
-        # Only this thread adds a request, so it does without the lock.
-        known = self._incoming.setdefault(request.request_id, request)
-        if known is not request:
-            self.refuse(message, RpcError(
-                INVALID_REQUEST, "Invalid request: the id is in use"), reply)
-            return
+    def _take_request(self, request: IncomingRequest) -> None:
         try:  # whatever happens from here on, the request gets a response
             if len(self._incoming) > self.bounds.requests:
                 raise RpcError(TOO_MANY, "Too many requests in flight")
@@ -963,11 +962,10 @@ class Peer:
         if method in self._methods:
             call_with(self._methods[method], params)
 
-    def refuse(self, message: Any, error: RpcError, reply: Reply) -> None:
-        """Answer a line or a message that is not valid."""
-        line = response_line(readable_id(message), error, self.row.null_id)
-        with self.lock:
-            reply.answer(self.writer, line)
+    def refuse(self, message: Any, error: RpcError) -> bytes | None:
+        """Return the response to a line or a message that is not valid. None: no
+        response is sent."""
+        return response_line(readable_id(message), error, self.row.null_id)
 
     def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
         """Tell the other side that this side has given up a request. Plain JSON-RPC has
@@ -4045,14 +4043,12 @@ class ClientSession(McpPeer):
             request.handler = partial(
                 self._client.answers.answer, request.method, request.params, self.row)
 
-    def refuse(self, message: Any, error: RpcError, reply: Reply) -> None:
+    def refuse(self, message: Any, error: RpcError) -> bytes | None:
         """Log a line that is not valid, such as the output of a stray print()."""
         warn("ignored %.80s: %s", ascii(message), error.message)
-        if readable_id(message) is not None and not self.row.modern:
-            super().refuse(message, error, reply)
-        else:
-            with self.lock:
-                reply.answer(self.writer, None)
+        if readable_id(message) is None or self.row.modern:
+            return None
+        return super().refuse(message, error)
 
     def handle_notification(self, method: str, params: Params) -> None:
         super().handle_notification(method, params)
