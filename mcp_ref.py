@@ -2613,9 +2613,11 @@ class ReadingPool(Pool):
 
     def serve(self, peer: Peer, lines: Iterator[bytes]) -> None:
         """Serve lines until their end, or until the other side is gone."""
+        self._peer = peer
+        self._lines = lines
         self._turn.acquire()  # for the new thread, which releases it
-        spawn(partial(self._read, peer, lines))
-        self._watch(peer, lines)
+        spawn(self._read)
+        self._watch()
         if peer.closed is not None:
             # Jobs that need the other side fail now. Let them log that. If a thread
             # logs while Python ends, Python may abort.
@@ -2625,12 +2627,13 @@ class ReadingPool(Pool):
         """Note a job of the line that the peer takes. See _next_job()."""
         self._jobs_of_line.append(job)
 
-    def _next_job(self, peer: Peer, lines: Iterator[bytes]) -> Job | None:
+    def _next_job(self) -> Job | None:
         """Read a line, and return what has to run for it; None at the end of the input.
         The caller has the turn. The job may block, because it writes lines."""
+        peer = self._peer
         if peer.writer.is_full:
             peer.writer.wait_for_room()
-        line = next(lines, None)
+        line = next(self._lines, None)
         if line is None:
             return None
         peer.take(line)
@@ -2644,11 +2647,11 @@ class ReadingPool(Pool):
             super().start(job)
         return peer.writer.flush
 
-    def _read(self, peer: Peer, lines: Iterator[bytes]) -> None:
+    def _read(self) -> None:
         """Read and run jobs. The caller has the turn."""
         try:
-            job = self._next_job(peer, lines)
-            while job is not None and peer.closed is None:
+            job = self._next_job()
+            while job is not None and self._peer.closed is None:
                 self._begun += 1
                 self._turn.release()
                 if self._asleep:
@@ -2657,16 +2660,16 @@ class ReadingPool(Pool):
                 if not self._turn.acquire(False):
                     self._run_queue()  # the job was slow; another thread reads now
                     return
-                job = self._next_job(peer, lines)
+                job = self._next_job()
         except Exception as error:  # without this, serve() would wait for ever
             warn("reading has failed", error=error)
         self._ended = True
         self._wake.set()
 
-    def _watch(self, peer: Peer, lines: Iterator[bytes]) -> None:
+    def _watch(self) -> None:
         """Start a thread that takes over reading, whenever a job is slow."""
         pause = PAUSE
-        while not self._ended and peer.closed is None:
+        while not self._ended and self._peer.closed is None:
             seen = self._begun
             time.sleep(pause)
             pause = PAUSE
@@ -2676,7 +2679,7 @@ class ReadingPool(Pool):
                 self._sleep(seen)
             else:
                 pause = PAUSE_AFTER_SLOW_JOB
-                spawn_or_run(partial(self._take_over, peer, lines))
+                spawn_or_run(self._take_over)
 
     def _sleep(self, seen: int) -> None:
         """Sleep until a job begins or the input ends.
@@ -2692,7 +2695,7 @@ class ReadingPool(Pool):
         self._asleep = False
         self._wake.clear()
 
-    def _take_over(self, peer: Peer, lines: Iterator[bytes]) -> None:
+    def _take_over(self) -> None:
         """Take the turn and read on. A new thread does this when a job is slow."""
         with self._lock:
             if not self._turn.acquire(False):
@@ -2700,7 +2703,7 @@ class ReadingPool(Pool):
             # The thread of the slow job is not the reader any more, so count it. It
             # needs the lock to end, so it cannot end before this line.
             self.running += 1
-        self._read(peer, lines)
+        self._read()
 
 
 PAUSE = 0.005  # seconds between two looks of the watching thread
