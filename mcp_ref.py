@@ -267,6 +267,12 @@ def decode(line: bytes, bounds: Bounds = Bounds()) -> Any:
         raise RpcError(PARSE_ERROR, f"Parse error: {error}"[:100]) from None
 
 
+def is_id(value: Any) -> bool:
+    """Tell whether a value can be the id of a request. Not isinstance(): True is an
+    int."""
+    return type(value) in (int, str)
+
+
 def classify(message: Any) -> tuple[str, str | None]:
     """Return the kind of a decoded message, and what is wrong with it.
 
@@ -286,7 +292,7 @@ def classify(message: Any) -> tuple[str, str | None]:
         return "request", "params is not an object or an array"
     if "id" not in message:
         return "notification", None
-    if type(message["id"]) not in (int, str):  # not isinstance(): True is an int
+    if not is_id(message["id"]):
         return "request", "id is not a string or an integer"
     return "request", None
 
@@ -299,7 +305,7 @@ def fault_of_response(message: Json) -> str | None:
     if "method" in message or ("result" in message and "error" in message):
         return "a response has either a result or an error, and no method"
     if "result" in message:
-        if type(message.get("id")) not in (int, str):
+        if not is_id(message.get("id")):
             return "a result needs the id of its request"
     elif not (type(error) is dict and type(error.get("code")) is int
               and type(error.get("message")) is str):
@@ -314,7 +320,7 @@ def readable_id(message: Any) -> str | int | None:
     """
     if type(message) is dict and not {"result", "error"} & message.keys():
         rid: Any = message.get("id")
-        return rid if type(rid) in (int, str) else None
+        return rid if is_id(rid) else None
     return None
 
 
@@ -902,9 +908,8 @@ class Peer:
         request.handler = None  # it refers to the request, and would keep it alive
         if handler is None:  # it was cancelled
             return
-        outcome: Any = None
         try:
-            outcome = self._context.copy().run(handler)
+            outcome: Any = self._context.copy().run(handler)
         except Interrupted:
             raise
         except BaseException as error:  # SystemExit as well: the server goes on
@@ -975,7 +980,7 @@ class Peer:
         """Give a response to its request."""
         rid: Any = message.get("id")
         pending = None
-        if type(rid) in (int, str):  # in Python True == 1, but true is not an id
+        if is_id(rid):
             with self.lock:
                 pending = self._pending.pop(rid, None)
         if pending is None:  # it is late, or its id was never used
@@ -996,7 +1001,7 @@ class Peer:
         The request gets no response. To serve it, this side may have sent requests in
         the other direction; these are given up.
         """
-        if type(rid) not in (int, str):
+        if not is_id(rid):
             return
         with self.lock:
             request = self._incoming.pop(rid, None)
@@ -1791,7 +1796,7 @@ class Context:
         with self.session.lock:  # other threads of the tool may report as well
             is_due = (self._reports < PROGRESS_BURST or progress == total
                       or now - self._last_report >= PROGRESS_PAUSE)
-            if is_due and progress > self._last_progress and type(token) in (str, int):
+            if is_due and progress > self._last_progress and is_id(token):
                 self._last_progress = progress
                 self._last_report = now
                 self._reports += 1
