@@ -1242,7 +1242,7 @@ class ServerSession(McpPeer):
         if row.modern:
             if isinstance(request.reply, BatchReply):
                 raise RpcError(INVALID_REQUEST, "A batch cannot hold modern requests")
-        elif self.state != READY or method in HANDSHAKE:
+        else:
             check_lifecycle(self.state, method)
         fault = route.params.fault_in(params, "params")
         if fault is not None:
