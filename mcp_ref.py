@@ -448,22 +448,21 @@ class Revision(NamedTuple):
     elicitation: tuple[str, ...] = ()
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
     missing_methods: tuple[str, ...] = ("server/discover", "subscriptions/listen")
-    missing_members: tuple[str, ...] = ()  # of definitions and progress
-    lacks_annotations: bool = False  # of tools; resources have them in each revision
+    # Members of definitions and progress. "tools.x" is a member x of tools alone.
+    missing_members: tuple[str, ...] = ()
 
     def known_members(self, kind: str, members: Json) -> Json:
         """Return the members of a definition, or of the params of a notification, that
         this revision has. kind is a value of LISTS, or "progress"."""
-        known = {name: value for name, value in members.items()
-                 if name not in self.missing_members}
-        if self.lacks_annotations and kind == "tools":
-            known.pop("annotations", None)
-        return known
+        missing = set(self.missing_members)
+        return {name: value for name, value in members.items()
+                if missing.isdisjoint([name, f"{kind}.{name}"])}
 
 
 REVISIONS = {row.version: row for row in (
-    Revision("2024-11-05", blocks=("text", "image", "resource"), lacks_annotations=True,
-             missing_members=("icons", "title", "outputSchema", "_meta", "message")),
+    Revision("2024-11-05", blocks=("text", "image", "resource"), missing_members=(
+        "icons", "title", "outputSchema", "_meta", "progress.message",
+        "tools.annotations")),
     Revision("2025-03-26", batches=True, blocks=("text", "image", "resource", "audio"),
              missing_members=("icons", "title", "outputSchema", "_meta")),
     Revision("2025-06-18", structured=(dict,), wraps_data=True, elicitation=("form",),
