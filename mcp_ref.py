@@ -2192,7 +2192,7 @@ def _completion_complete(context: Context) -> Json:
         known = tables["prompts"].get(target)
     else:
         target = normal_uri(ref["uri"])
-        known = {**tables["resources"], **tables["resourceTemplates"]}.get(target)
+        known = tables["resourceTemplates"].get(target)  # others have no arguments
     if known is None or name not in known.function.parameters():
         raise RpcError(INVALID_PARAMS,
                        f"Nothing to complete for {target[:80]!r}, {name[:80]!r}")
