@@ -1858,7 +1858,7 @@ class Context:
         does not offer it."""
         check_input(method, params, self.row)
         needs = INPUT_METHODS[method]
-        offer = self._client_meta().get(META_CAPABILITIES, {}).get(needs.capability)
+        offer = self.client_capabilities.get(needs.capability)
         # The parts of the capability that are needed. includeContext may be "none".
         needed = [part for member, part in needs.parts.items()
                   if params.get(member, "none") != "none"]
