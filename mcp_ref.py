@@ -1205,7 +1205,7 @@ class ServerSession(McpPeer):
         # of _meta. Jobs on other threads read this dict, so it is never changed, but
         # replaced by a new one.
         self.client_meta: Json = {META_LEVEL: "info"}
-        self.declared: set[str] = set()  # capabilities of this server, in the handshake
+        self.declared: Json = {}  # capabilities of this server, in the handshake
         self._uris: set[str] = set()  # by resources/subscribe
         # What each stream may hear, and the URIs of resources in it.
         self._streams: list[tuple[IncomingRequest, Json, set[str]]] = []
@@ -1997,16 +1997,15 @@ def _initialize(context: Context) -> Json:
     """Agree on the version that the client asks for, or on the newest legacy one."""
     params = context.params
     session = context.session
-    row = REVISIONS.get(params["protocolVersion"], NEWEST_LEGACY)
-    if row.modern:
-        row = NEWEST_LEGACY
-    session.row = row
-    session.declared = set(context.server.capabilities)
+    version = params["protocolVersion"]
+    if version in LEGACY_VERSIONS:  # otherwise the newest one stays
+        session.row = REVISIONS[version]
+    session.declared = context.server.capabilities
     session.client_meta = {
         **session.client_meta, META_CLIENT: params["clientInfo"],
         META_CAPABILITIES: params["capabilities"]}
     session.state = INITIALIZING
-    return {**introduction(context.server), "protocolVersion": row.version,
+    return {**introduction(context.server), "protocolVersion": session.row.version,
             "serverInfo": context.server.info}
 
 
