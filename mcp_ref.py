@@ -2410,9 +2410,8 @@ class Server:
 
     def remove_resource(self, uri: str) -> None:
         """Remove a resource or a template. Raises KeyError if unknown."""
-        uri = normal_uri(uri)
-        is_plain = uri in self.tables["resources"]
-        self._remove("resources" if is_plain else "resourceTemplates", uri)
+        kind = "resourceTemplates" if "{" in uri else "resources"
+        self._remove(kind, normal_uri(uri))
 
     def remove_prompt(self, name: str) -> None:
         """Remove a prompt. Raises KeyError if unknown."""
