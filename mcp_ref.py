@@ -1348,11 +1348,9 @@ def object_in(value: Any, name: str) -> Json:
 
 def run_modern(context: Context) -> Json:
     """Compute the result of a modern request. It may be input_required."""
-    may_ask = context.route.rules.may_ask
-    binding = ""
-    if may_ask:  # tools, resources and prompts can ask for input
-        binding = binding_of(context)  # now, as the function may change its arguments
-        context.responses = responses_of(context, binding)
+    if context.route.rules.may_ask:  # tools, resources and prompts can ask for input
+        context.binding = binding_of(context)
+        context.responses = responses_of(context)
     try:
         return complete_result(context, context.route.handler(context))
     except InputRequired as asking:
@@ -1360,7 +1358,7 @@ def run_modern(context: Context) -> Json:
         state = json.dumps([time.time() + timeout, context.responses])
         return complete_result(context, {
             "resultType": "input_required", "inputRequests": requests,
-            "requestState": sign(context, binding, state) + state})
+            "requestState": sign(context, state) + state})
 
 
 def complete_result(context: Context, result: Json) -> Json:
@@ -1667,6 +1665,7 @@ class Context:
     """
 
     responses: Any = None  # a dict by key, for a modern request that may ask
+    binding = ""  # what its state belongs to; the function may change its params
     _last_progress = float("-inf")  # any number exceeds it
     _last_report = 0.0  # its time
     _reports = 0  # how many were sent
@@ -1936,7 +1935,7 @@ def binding_of(context: Context) -> str:
     return json.dumps([context.method, params], sort_keys=True)
 
 
-def responses_of(context: Context, binding: str) -> Json:
+def responses_of(context: Context) -> Json:
     """Return all responses that the client has given for this call, now and in earlier
     requests. RpcError means that its state was not signed here for this call, or has
     expired."""
@@ -1952,7 +1951,7 @@ def responses_of(context: Context, binding: str) -> Json:
     state = given[64:]  # the signature has 256 bits, in hexadecimal
     # compare_digest() does not take strings with other characters than ASCII.
     signature = given[:64].encode("utf-8", "backslashreplace")
-    if not hmac.compare_digest(sign(context, binding, state).encode(), signature):
+    if not hmac.compare_digest(sign(context, state).encode(), signature):
         raise RpcError(INVALID_PARAMS, "requestState does not belong to this request")
     expires, earlier = json.loads(state)
     if expires < time.time():
@@ -1960,10 +1959,10 @@ def responses_of(context: Context, binding: str) -> Json:
     return {**responses, **earlier}  # the signed responses have priority
 
 
-def sign(context: Context, binding: str, state: str) -> str:
+def sign(context: Context, state: str) -> str:
     import hmac  # 8 ms, and few tools ask for input
 
-    signed = json.dumps([context.server.info["name"], binding, state]).encode()
+    signed = json.dumps([context.server.info["name"], context.binding, state]).encode()
     return hmac.new(context.server.state_key, signed, "sha256").hexdigest()
 
 
