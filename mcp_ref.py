@@ -1861,12 +1861,11 @@ class Context:
         # The parts of the capability that are needed. includeContext may be "none".
         needed = [part for member, part in needs.parts.items()
                   if params.get(member, "none") != "none"]
-        offered = set(offer) if isinstance(offer, dict) else None
         if method == "elicitation/create":
             needed = [params.get("mode", "form")]
-            if offered is not None and "url" not in offered:
-                offered.add("form")  # an offer without a mode means form
-        if offered is not None and offered.issuperset(needed):
+            if isinstance(offer, dict) and "url" not in offer:
+                offer = {**offer, "form": {}}  # an offer without a mode means form
+        if isinstance(offer, dict) and offer.keys() >= set(needed):
             return
         reason = ("This needs an input that the client does not offer: "
                   f"{' '.join([needs.capability, *needed])}")
