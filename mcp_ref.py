@@ -2098,8 +2098,8 @@ def _resources_read(context: Context) -> Json:
     result with isError: an application asked for the resource, and not a model.
     """
     uri = context.params["uri"]
-    resource, arguments = find_resource(context, uri)
     try:
+        resource, arguments = find_resource(context.server, uri)
         value = resource.function.call(context, arguments, "uri")
     except NotFound as error:
         raise RpcError(
@@ -2114,9 +2114,10 @@ def _resources_read(context: Context) -> Json:
     return {"contents": [contents]}
 
 
-def find_resource(context: Context, uri: str) -> tuple[Registration, Json]:
-    """Return the resource or template of a URI, and the arguments of its function."""
-    tables = context.server.tables
+def find_resource(server: Server, uri: str) -> tuple[Registration, Json]:
+    """Return the resource or template of a URI, and the arguments of its function.
+    Raises NotFound if there is none."""
+    tables = server.tables
     wanted = normal_uri(uri)
     if wanted in tables["resources"]:
         return tables["resources"][wanted], {}
@@ -2127,8 +2128,7 @@ def find_resource(context: Context, uri: str) -> tuple[Registration, Json]:
                          for name, value in match.groupdict().items()}
             if not any(map(leads_out, arguments.values())):
                 return template, arguments
-    raise RpcError(context.row.unknown_resource, f"Unknown resource: {uri!r:.80}",
-                   {"uri": uri})
+    raise NotFound(f"Unknown resource: {uri!r:.80}")
 
 
 def leads_out(name: str) -> bool:
