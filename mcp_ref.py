@@ -268,8 +268,7 @@ def decode(line: bytes, bounds: Bounds = Bounds()) -> Any:
 
 
 def is_id(value: Any) -> bool:
-    """Tell whether a value can be the id of a request. Not isinstance(): True is an
-    int."""
+    """Tell whether a value can be an id. isinstance() would accept True."""
     return type(value) in (int, str)
 
 
@@ -682,8 +681,11 @@ class LineWriter:
         self.is_full = self._waiting > self._limit
 
     def flush_soon(self) -> None:
-        """Write the lines that wait on a new thread, as the other side may not read."""
-        if not self.is_done():
+        """Write the lines that wait on a new thread, as the other side may not read. If
+        a thread is writing, it writes these lines as well."""
+        with self._lock:
+            is_needed = self._writer is None and len(self._lines) > 0
+        if is_needed:
             spawn_or_run(partial(self.flush, may_block=True))
 
     def flush(self, may_block: bool = False) -> None:
@@ -1304,11 +1306,11 @@ class ServerSession(McpPeer):
 
         params has the uri of a resource that has changed; for a list it is empty.
         """
-        uri = normal_uri(params.get("uri", ""))
+        uri = normal_uri(params["uri"]) if params else None
         capability = method.split("/")[1]  # "notifications/tools/list_changed": tools
         with self.lock:
             is_declared = self.state == READY and capability in self.declared
-            if is_declared and (not params or uri in self._uris):
+            if is_declared and (uri is None or uri in self._uris):
                 self.put_notification(method, params or None, None)
             for request, granted, uris in self._streams:
                 if granted.get(CHANGES[method]) is True or uri in uris:
@@ -2116,7 +2118,7 @@ def _resources_read(context: Context) -> Json:
 
 def find_resource(server: Server, uri: str) -> tuple[Registration, Json]:
     """Return the resource or template of a URI, and the arguments of its function.
-    Raises NotFound if there is none."""
+    Raises NotFound if neither exists."""
     tables = server.tables
     wanted = normal_uri(uri)
     if wanted in tables["resources"]:
@@ -3889,7 +3891,7 @@ class Answers:
                                 for root in roots]}
             check_shape(result, INPUT_METHODS["roots/list"].result, "Client")
             self._handlers["roots/list"] = lambda params: result
-        # What the client offers.
+        # Those that the client offers.
         self.capabilities = present(extensions=checked_extensions(extensions))
         for method in self._handlers:
             needs = INPUT_METHODS[method]

@@ -91,6 +91,7 @@ import time
 import types
 import typing
 import unittest
+import unittest.mock
 import uuid
 from typing import (Annotated, Any, Callable, Dict, Iterator, List, Literal, NamedTuple,
                     Optional, Tuple, TypedDict)
@@ -1507,6 +1508,16 @@ class TestPeer(unittest.TestCase):
                 peer.close(ConnectionClosed("closed again"))
                 self.assertRaisesRegex(ConnectionClosed, re.escape(str(error)), peer.request, "a")
         self.assertEqual([], begun)
+
+    def test_no_thread_is_started_for_a_line_that_another_thread_writes(self) -> None:
+        begun, gate, sent = threading.Event(), threading.Event(), []
+        peer = Peer(lambda line: (begun.set(), gate.wait(DEADLINE), sent.append(line)))
+        first = later(peer.notify, "a")
+        begun.wait(DEADLINE)
+        with unittest.mock.patch.object(threading, "Thread") as thread:
+            peer.notify("b")
+        gate.set(), first.result(DEADLINE)
+        self.assertEqual((0, 2), (thread.call_count, len(sent)))
 
     def test_only_a_response_with_the_id_of_a_request_ends_it(self) -> None:
         """In Python true equals 1, but it is not an id. A response with the right id and a fault is
@@ -3396,6 +3407,15 @@ class TestSubscriptions(unittest.TestCase):
                 last = [*iter(lambda: slow.take(0.2), None)]
                 self.assertLess(len(last), 2000 // len(last[0]) + 4)
 
+    def test_a_stream_that_asks_for_a_resource_alone_hears_of_no_list(self) -> None:
+        """MUST NOT: The URI may be empty. [subs.only-requested]"""
+        talk = Talk(fixture_server())
+        talk.say("subscriptions/listen", {"notifications": {"resourceSubscriptions": [""]}}, id=1)
+        talk.server.remove_tool("echo")
+        talk.server.resource_updated("")
+        for method in b"subscriptions/acknowledged", b"resources/updated":
+            self.assertIn(b'"notifications/' + method, talk.take(DEADLINE) or b"")
+
     def test_the_uris_of_all_streams_count(self) -> None:
         """OURS: So do the streams."""
         talk = Talk(fixture_server(bounds=Bounds(subscriptions=4)))
@@ -3792,8 +3812,7 @@ class TestFaults(ProcessCase):
         child = self.start("bounds=Bounds(line=1000)")
         peak = "import resource; out = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss"
         before = int(child.out(peak))
-        child.write(b"x" * (1 << 26))
-        child.send(b"x")
+        child.send(b"x" * (1 << 26))
         self.assertLess(int(child.out(peak)), 2 * before)
 
     def reads_late(self, child: ProcessChild) -> None:
