@@ -689,12 +689,11 @@ class LineWriter:
             spawn_or_run(partial(self.flush, may_block=True))
 
     def flush(self, may_block: bool = False) -> None:
-        """Write the lines that wait. This ends if another thread is writing, which
+        """Write the lines that wait. This ends if a thread is writing already, which
         writes these lines as well; if no line is left; or, unless may_block is true, at
         a line for which would_block() is true: from there on, a new thread writes."""
-        this_thread = threading.get_ident()
         try:
-            item = self._next(this_thread, may_block)
+            item = self._next(may_block, has_begun=False)
             while item is not None:
                 send, line = item
                 if self._trace is not None and line is not None:
@@ -703,26 +702,26 @@ class LineWriter:
                     send(line)
                 except Exception as error:
                     self._on_error(send, error)
-                item = self._next(this_thread, may_block)
+                item = self._next(may_block, has_begun=True)
         except BaseException:  # Ctrl-C
             with self._lock:
-                if self._writer == this_thread:
+                if self._writer == threading.get_ident():
                     self._writer = None
             raise
         if self._lines and not may_block:
             self.flush_soon()
 
-    def _next(self, this_thread: int, may_block: bool) -> tuple[Send, Any] | None:
-        """Return the next line for a thread to write; None if it has to stop. All this
-        happens under the lock, so no line that comes at the end is stuck."""
+    def _next(self, may_block: bool, has_begun: bool) -> tuple[Send, Any] | None:
+        """Return the next line for this thread to write; None if it has to stop. All
+        this happens under the lock, so no line that comes at the end is stuck."""
         with self._lock:
-            if self._writer not in (None, this_thread):
-                return None
+            if self._writer is not None and not has_begun:
+                return None  # maybe this very thread, in send()
             self._writer = None
             if not self._lines or not may_block and (
                     self._would_block and self._would_block(self._lines[0][1])):
                 return None
-            self._writer = this_thread
+            self._writer = threading.get_ident()
             send, line = self._lines.popleft()
             self._waiting -= len(line or b"")
             self.is_full = self._waiting > self._limit
@@ -1666,8 +1665,10 @@ class Context:
     without the members that are null.
     """
 
-    responses: Any = None  # a dict by key, for a modern request that may ask
-    binding = ""  # what its state belongs to; the function may change its params
+    # For a modern request that may ask: what its state belongs to, noted before the
+    # function can change the params, and the responses by key.
+    binding: str
+    responses: Any = None
     _last_progress = float("-inf")  # any number exceeds it
     _last_report = 0.0  # its time
     _reports = 0  # how many were sent
@@ -2891,7 +2892,6 @@ class Schema:
             "type", "properties", "required", "additionalProperties"}
         self._required = set(schema.get("required", ()))
         self._types = plain_types(schema)
-        self._others = plain_types(schema.get("additionalProperties", True))
         self._members = {name: plain_types(one)
                          for name, one in schema.get("properties", {}).items()}
 
@@ -2901,20 +2901,19 @@ class Schema:
             return None
         if self._is_plain and type(value) is dict and self._required <= value.keys():
             for member, item in value.items():
-                if type(item) not in self._members.get(member, self._others):
+                if type(item) not in self._members.get(member, ()):
                     break
             else:
                 return None
         return fault_in(value, self.schema, name)
 
 
-def plain_types(schema: Any) -> Iterable[type]:
+def plain_types(schema: Any) -> list[type]:
     """Return the Python types whose values surely fit a schema. It has none if it asks
     for more than a type."""
-    if type(schema) is bool:
-        return TYPES if schema else ()
-    if schema.keys() - {"type", "title", "description", "default"}:
-        return ()
+    if type(schema) is bool or schema.keys() - {
+            "type", "title", "description", "default"}:
+        return []
     return [kind for kind, name in TYPES.items() if schema.get("type", name) == name]
 
 
@@ -3196,7 +3195,7 @@ WITH_NAMED_SCHEMAS = ("properties", "$defs", "definitions")
 UNSUPPORTED = (
     "patternProperties", "propertyNames", "dependentRequired", "dependentSchemas",
     "contains", "prefixItems", "unevaluatedProperties", "unevaluatedItems",
-    "$dynamicRef", "$recursiveRef")
+    "$dynamicRef")
 
 
 # --- Hints: from a Python signature to a schema ---------------------------------------

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
+import threading
 import zipfile
 from pathlib import Path
 
@@ -26,6 +28,7 @@ PYTHON = HOME / "python"
 WHEEL = "panda3d==1.10.16"
 VERSION = "3.11"  # of the DLLs in the wheel
 COMPILER = "x86_64-w64-mingw32-gcc"
+DEADLINE = 1200  # seconds; if wineserver dies, the programs that use it may hang
 INSTALL = "apt-get install --no-install-recommends wine wine64 gcc-mingw-w64-x86-64"
 ENV = {**os.environ, "WINEPREFIX": str(HOME / "prefix"), "WINEARCH": "win64",
        "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mscoree,mshtml="}  # neither .NET nor a browser
@@ -110,10 +113,14 @@ def main(arguments: list[str]) -> int:
         with subprocess.Popen(
                 [wine, PYTHON / "python.exe", *(arguments or [".ci/tests.py"])], cwd=ROOT, env=ENV,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT) as python:
+                stderr=subprocess.STDOUT, start_new_session=True) as python:
+            deadline = threading.Timer(DEADLINE, os.killpg, [python.pid, signal.SIGKILL])
+            deadline.daemon = True
+            deadline.start()
             for line in python.stdout:
                 sys.stdout.write(line.decode("utf-8", "replace").replace("\r\n", "\n"))
                 sys.stdout.flush()
+            deadline.cancel()
         return python.returncode
     finally:
         subprocess.run([server, "-k"], **quiet)  # of this prefix only

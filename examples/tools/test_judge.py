@@ -114,10 +114,9 @@ class TestJudge(ProcessCase):
         self.beside(check, [(name, name) for name in HOPELESS])
 
     def test_the_fixture_has_no_fault(self) -> None:
-        """The old command line still works, in a plain clone and from any folder."""
+        """The judge works in a plain clone and from any folder."""
         done = subprocess.run(
-            [*PYTHON, os.path.join(HERE, "test_mcp_ref.py"), "--against", "--call-all",
-             "--",
+            [*PYTHON, os.path.join(TOOLS, "judge.py"), "--call-all", "--",
              *PROCESS_FIXTURE], stdout=subprocess.PIPE, cwd=tempfile.gettempdir(),
             timeout=6 * DEADLINE)
         self.assertEqual(0, done.returncode, done.stdout.decode())
