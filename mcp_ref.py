@@ -692,40 +692,34 @@ class LineWriter:
         """Write the lines that wait. This ends if a thread is writing already, which
         writes these lines as well; if no line is left; or, unless may_block is true, at
         a line for which would_block() is true: from there on, a new thread writes."""
+        is_writer = False
         try:
-            item = self._next(may_block, has_begun=False)
-            while item is not None:
-                send, line = item
+            while True:
+                with self._lock:  # for all of this, so no line is stuck at the end
+                    if self._writer is not None and not is_writer:
+                        return  # it may be this very thread, inside of send()
+                    self._writer = None
+                    if not self._lines or not may_block and (
+                            self._would_block and self._would_block(self._lines[0][1])):
+                        break
+                    self._writer = threading.get_ident()
+                    is_writer = True
+                    send, line = self._lines.popleft()
+                    self._waiting -= len(line or b"")
+                    self.is_full = self._waiting > self._limit
                 if self._trace is not None and line is not None:
                     self._trace(">", line)
                 try:
                     send(line)
                 except Exception as error:
                     self._on_error(send, error)
-                item = self._next(may_block, has_begun=True)
         except BaseException:  # Ctrl-C
             with self._lock:
                 if self._writer == threading.get_ident():
                     self._writer = None
             raise
-        if self._lines and not may_block:
+        if self._lines:
             self.flush_soon()
-
-    def _next(self, may_block: bool, has_begun: bool) -> tuple[Send, Any] | None:
-        """Return the next line for this thread to write; None if it has to stop. All
-        this happens under the lock, so no line that comes at the end is stuck."""
-        with self._lock:
-            if self._writer is not None and not has_begun:
-                return None  # maybe this very thread, in send()
-            self._writer = None
-            if not self._lines or not may_block and (
-                    self._would_block and self._would_block(self._lines[0][1])):
-                return None
-            self._writer = threading.get_ident()
-            send, line = self._lines.popleft()
-            self._waiting -= len(line or b"")
-            self.is_full = self._waiting > self._limit
-            return send, line
 
     def is_done(self) -> bool:
         with self._lock:
