@@ -340,7 +340,7 @@ def encode(message: Any) -> bytes:
 # Half of a surrogate pair in JSON text. The group has what is to be kept: an escaped
 # backslash, a whole pair, and the id of the message.
 HALF_OF_PAIR = re.compile(
-    r'(\\\\|\\ud[89ab]..\\ud[c-f]..|^{"jsonrpc":"2.0","id":"(?:[^"\\]|\\.)*")'
+    r'(\\\\|\\ud[89ab]..\\ud[c-f]..|^{"jsonrpc":"2.0","id":"(?:[^"\\]+|\\.)*")'
     r"|\\ud[89a-f]..")
 
 
@@ -1102,7 +1102,8 @@ class PendingRequest:
         self.id = rid
         self.method = method
         self.about = about  # the incoming request that needs it
-        self._outcome: Any = None  # a result or an exception
+        # A result or an exception; this one stays if nothing comes in time.
+        self._outcome: Any = RequestTimeout(f"{method}: no response in time")
         self._is_finished = False
         # It is free when the request is finished. An Event has a lock inside, which
         # Ctrl-C could leave locked.
@@ -1137,9 +1138,8 @@ class PendingRequest:
         """
         try:
             if not self.wait(timeout):
-                self.peer.give_up(self, RequestTimeout(
-                    f"{self.method}: no response in time"))
-                self.wait()  # another thread may be just finishing it
+                self.peer.give_up(self, self._outcome)
+                self.wait(1.0)  # another thread may be just finishing it
         except BaseException:  # Ctrl-C
             self.cancel("interrupted")
             raise
@@ -1303,7 +1303,7 @@ class ServerSession(McpPeer):
         capability = method.split("/")[1]  # "notifications/tools/list_changed": tools
         with self.lock:
             is_declared = self.state == READY and capability in self.declared
-            if is_declared and (uri is None or uri in self._uris):
+            if uri in self._uris or (uri is None and is_declared):
                 self.put_notification(method, params or None, None)
             for request, granted, uris in self._streams:
                 if granted.get(CHANGES[method]) is True or uri in uris:
@@ -1405,8 +1405,9 @@ class Function:
         self._function = function
         where = f"{self.name}()"
         signature = signature_of(function, where, input_schema is not None)
+        # Before Python 3.11, `context: Context = None` has the hint Optional[Context].
         hints = {name: hint for name, hint in signature.hints.items()
-                 if hint is not Context}
+                 if Context not in (hint, *typing.get_args(hint))}
         self._context_names = [name for name in signature.hints if name not in hints]
         for name in ("context", "ctx"):
             if hints.get(name) is Any:
@@ -1505,9 +1506,7 @@ BLOCKS: dict[str, dict[str, type]] = {
 
 def text(value: Any) -> Json:
     """Build a text block. A value that is not a string is written as JSON."""
-    if type(value) is int:  # frequent, and a quarter of the work of the line below
-        value = str(value)
-    elif not isinstance(value, str):
+    if not isinstance(value, str):
         value = json.dumps(value, allow_nan=False, ensure_ascii=False)
     return {"type": "text", "text": value}
 
@@ -1569,8 +1568,8 @@ def result_of_tool(output_schema: Schema | None, value: Any, row: Revision) -> J
     if type(value) is str and output_schema is None:  # the most frequent result
         return {"content": [{"type": "text", "text": value}]}
     if isinstance(value, Result):
-        content = [block_of(item, row) for item in value.get("content", ())]
-        result: Json = {**value, "content": content}
+        content = value.get("content", to_content(value.get("structuredContent"), row))
+        result: Json = {**value, "content": [block_of(item, row) for item in content]}
     else:
         result = {"content": to_content(value, row)}
         if output_schema is not None or not is_content(value):
@@ -1808,8 +1807,9 @@ class Context:
         level for all requests, and starts with "info". A modern client names it in each
         request, or gets no log.
         Deprecated in 2026-07-28. [2025-11-25 server/utilities/logging]"""
-        params = {**present(logger=logger), "level": level, "data": data}
+        params = {**present(logger=logger), "level": level}
         check_shape(params, LOG_SHAPE, "log()")
+        params["data"] = data
         encode(params)  # TypeError or ValueError: data is not JSON
         least = self._client_meta().get(META_LEVEL)
         if least and LOG_LEVELS.index(level) >= LOG_LEVELS.index(least):
@@ -1964,7 +1964,8 @@ def sign(context: Context, state: str) -> str:
 
 # --- Handlers -------------------------------------------------------------------------
 # A handler serves a method: it gets a Context, and returns the result. What both eras
-# have in common is done here; complete_result() adds the rest.
+# have in common is done here; complete_result() adds the rest. The table HANDLERS is at
+# the end of the section.
 
 Handler = Callable[[Context], Json]
 
@@ -1976,18 +1977,6 @@ class Route(NamedTuple):
     handler: Handler
 
 
-HANDLERS: dict[str, Handler] = {}
-
-
-def handles(method: str) -> Callable[[Handler], Handler]:
-    def register(handler: Handler) -> Handler:
-        HANDLERS[method] = handler
-        return handler
-
-    return register
-
-
-@handles("initialize")
 def _initialize(context: Context) -> Json:
     """Agree on the version that the client asks for, or on the newest legacy one."""
     params = context.params
@@ -2008,28 +1997,21 @@ def introduction(server: Server) -> Json:
     return present(capabilities=server.capabilities, instructions=server.instructions)
 
 
-@handles("server/discover")
 def _server_discover(context: Context) -> Json:
     """Say what the server offers. A modern client may ask, but need not."""
     return {**introduction(context.server), "supportedVersions": MODERN_VERSIONS}
 
 
-@handles("ping")
 def _ping(context: Context) -> Json:
     return {}
 
 
-@handles("logging/setLevel")
 def _logging_set_level(context: Context) -> Json:
     session = context.session
     session.client_meta = {**session.client_meta, META_LEVEL: context.params["level"]}
     return {}
 
 
-@handles("tools/list")
-@handles("prompts/list")
-@handles("resources/list")
-@handles("resources/templates/list")
 def _list(context: Context) -> Json:
     """Serve the four list methods."""
     kind = LISTS[context.method]
@@ -2060,7 +2042,6 @@ def find(context: Context, kind: str) -> Registration:
     return found
 
 
-@handles("tools/call")
 def _tools_call(context: Context) -> Json:
     """Serve tools/call.
 
@@ -2087,7 +2068,6 @@ def _tools_call(context: Context) -> Json:
     return {"content": [text(reason)], "isError": True}
 
 
-@handles("resources/read")
 def _resources_read(context: Context) -> Json:
     """Serve resources/read.
 
@@ -2138,22 +2118,18 @@ def leads_out(name: str) -> bool:
     return re.search(r"[/\\\0]|^\.\.?$|^[A-Za-z]:", name) is not None
 
 
-@handles("resources/subscribe")
-@handles("resources/unsubscribe")
 def _resources_subscribe(context: Context) -> Json:
     context.session.subscribe(
         context.params["uri"], is_wanted=context.method == "resources/subscribe")
     return {}
 
 
-@handles("subscriptions/listen")
 def _subscriptions_listen(context: Context) -> Json:
     """Open a stream of changes. The response comes when the stream ends."""
     context.session.open_stream(context.request, context.params["notifications"])
     return {}
 
 
-@handles("prompts/get")
 def _prompts_get(context: Context) -> Json:
     """Serve prompts/get. A message holds one block, so each block gets a message."""
     params = context.params
@@ -2174,7 +2150,6 @@ def _prompts_get(context: Context) -> Json:
     return {**result, "messages": messages}
 
 
-@handles("completion/complete")
 def _completion_complete(context: Context) -> Json:
     """Suggest values; at most 100 are sent, as specified. total counts all of them."""
     tables = context.server.tables
@@ -2197,6 +2172,24 @@ def _completion_complete(context: Context) -> Json:
         check_shape(values, _STRINGS, f"the completion of {target}")
     return {"completion": {"values": values[:100], "total": len(values),
                            "hasMore": len(values) > 100}}
+
+
+HANDLERS: dict[str, Handler] = {
+    "initialize": _initialize,
+    "server/discover": _server_discover,
+    "ping": _ping,
+    "logging/setLevel": _logging_set_level,
+    "tools/list": _list,
+    "prompts/list": _list,
+    "resources/list": _list,
+    "resources/templates/list": _list,
+    "tools/call": _tools_call,
+    "resources/read": _resources_read,
+    "resources/subscribe": _resources_subscribe,
+    "resources/unsubscribe": _resources_subscribe,
+    "subscriptions/listen": _subscriptions_listen,
+    "prompts/get": _prompts_get,
+    "completion/complete": _completion_complete}
 
 
 # --- The server -----------------------------------------------------------------------
@@ -2242,7 +2235,7 @@ class Server:
         self.workers = workers
         self.page_size = page_size
         self.bounds = bounds
-        self.state_key = state_key or os.urandom(32)
+        self.state_key = bytes(state_key or os.urandom(32))  # TypeError: it is a str
         self._lock = threading.Lock()  # guards all that follows
         # The offer may change at any time, on any thread. Readers do without the
         # lock, because each change replaces a table by a new one.
@@ -2535,10 +2528,9 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
 
 def write_line(fd: int, line: bytes) -> None:
     """Write a line and its newline, in as many pieces as the descriptor takes."""
-    data = line + b"\n"
-    written = os.write(fd, data)
-    while written < len(data):
-        written += os.write(fd, memoryview(data)[written:])
+    left = memoryview(line + b"\n")
+    while left:
+        left = left[os.write(fd, left):]
 
 
 class Pool:
@@ -2615,10 +2607,6 @@ class ReadingPool(Pool):
         self._turn.acquire()  # for the new thread, which releases it
         spawn(self._read)
         self._watch()
-        if peer.closed is not None:
-            # Jobs that need the other side fail now. Let them log that. If a thread
-            # logs while Python ends, Python may abort.
-            self.wait_until_idle()
 
     def start(self, job: Job) -> None:
         """Note a job of the line that the peer takes. See _next_job()."""
@@ -2740,6 +2728,9 @@ class CallingThread:
         peer.close(ConnectionClosed("the other side has closed its output"))
         self.start(peer.writer.flush)  # wakes the calling thread
 
+    def wait_until_idle(self) -> None:
+        """All jobs have ended when serve() returns."""
+
 
 def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
                 drain: float = 5.0) -> None:
@@ -2750,7 +2741,7 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
     their requests. With workers=0, all jobs that were received run before. After
     SIGTERM or SIGINT, jobs have half a second, and this raises SystemExit(128 +
     number). A second signal ends the process at once. In the end, print() writes to
-    stdout again."""
+    stdout again, unless jobs were abandoned."""
     streams = StandardStreams()
     runner = ReadingPool(workers) if workers > 0 else CallingThread()
     peer = connect(streams.send, runner.start)
@@ -2759,12 +2750,12 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
     try:
         replace_handlers(signals, replaced)
         runner.serve(peer, read_lines(streams.stdin, peer.bounds.line))
-        finish(peer, drain)
+        finish(peer, runner, drain)
     except BaseException:  # after a signal it is Interrupted, or what a lock made of it
         if not signals:
             raise
     if signals:  # the handlers stay, as something may hang from here on, too
-        finish(peer, LAST_WORDS)
+        finish(peer, runner, LAST_WORDS)
         raise SystemExit(128 + signals[0])
     for number, handler in replaced.items():
         signal.signal(number, handler)
@@ -2790,15 +2781,20 @@ def replace_handlers(signals: list[int], replaced: dict[int, Any]) -> None:
                 replaced[number] = signal.signal(number, stop)
 
 
-def finish(peer: Peer, timeout: float) -> None:
-    """Close a peer, and wait until all requests are answered and all lines written."""
+def finish(peer: Peer, runner: ReadingPool | CallingThread, timeout: float) -> None:
+    """Close a peer, and wait until all requests are answered and all lines written. If
+    they are, let jobs still log why they failed: if a thread logs while Python ends,
+    Python may abort."""
     # close() writes the last lines, and blocks if the client does not read.
     spawn_or_run(partial(
         peer.close, ConnectionClosed("the other side has closed its output")))
     wait_until(lambda: peer.closed is not None and not peer.unanswered()
                and peer.writer.is_done(), timeout)
-    for request in peer.unanswered():
+    unanswered = peer.unanswered()
+    for request in unanswered:
         warn("no response was sent to %s %r", request.method, request.request_id)
+    if not unanswered:
+        runner.wait_until_idle()
 
 
 class StandardStreams:
@@ -2815,7 +2811,7 @@ class StandardStreams:
         # This process may have been started without some of the descriptors 0 to 2.
         # open() returns the lowest free number. So open the null device until a number
         # above 2 comes; then 0 to 2 exist.
-        null = os.open(os.devnull, os.O_RDWR)
+        null = 0
         while null <= 2:
             null = os.open(os.devnull, os.O_RDWR)
         self._process = os.getpid()
@@ -2848,7 +2844,7 @@ class StandardStreams:
     def send(self, line: bytes) -> None:
         """Write a line to the real stdout."""
         if os.getpid() != self._process:
-            raise OSError("a process that a tool has forked cannot answer")
+            os._exit(0)  # a child that a tool has forked must not answer
         write_line(self._stdout, line)
 
     def restore(self) -> None:
@@ -2885,14 +2881,11 @@ class Schema:
         self._is_plain = not self.wraps and schema.keys() <= {
             "type", "properties", "required", "additionalProperties"}
         self._required = set(schema.get("required", ()))
-        self._types = plain_types(schema)
         self._members = {name: plain_types(one)
                          for name, one in schema.get("properties", {}).items()}
 
     def fault_in(self, value: Any, name: str) -> str | None:
         """Return what is wrong with a value, or None. `name` stands for it there."""
-        if type(value) in self._types:
-            return None
         if self._is_plain and type(value) is dict and self._required <= value.keys():
             for member, item in value.items():
                 if type(item) not in self._members.get(member, ()):
@@ -2935,6 +2928,7 @@ class Check:
         elif schema is False:
             yield f"{path}: not allowed here"
         elif schema is not True:
+            self._count(len(schema) // 8)
             if "$ref" in schema and not self._is_trusted:
                 schema = {"$ref": schema["$ref"]}
             for word, argument in schema.items():
@@ -2992,7 +2986,7 @@ class Check:
             properties = schema.get("properties", {})
             others = schema.get("additionalProperties", True)
             for name, item in value.items():
-                yield item, properties.get(name, others), f".{name:.80}"
+                yield item, properties.get(name, others), f".{name!s:.80}"
         if type(value) is list:
             for index, item in enumerate(value):
                 yield item, schema.get("items", True), f"[{index}]"
@@ -3103,6 +3097,9 @@ def listed(value: Any) -> Any:
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = 60
 _REPR.maxlist = 12
+_REPR.maxlevel = 2
+_REPR.repr_int = lambda value, level: (  # type: ignore
+    repr(value) if abs(value) < 1e60 else "a long integer")
 _REPR.repr_dict = lambda value, level: "{...}" if value else "{}"  # type: ignore
 shortened = _REPR.repr  # of a value that may be large
 
@@ -3426,6 +3423,9 @@ def to_plain(value: Any) -> Any:
         return row.to_json(value)
     if isinstance(value, enum.Enum):
         return to_plain(value.value)
+    for kind in (str, int, float):  # of a subclass, such as numpy's float64
+        if isinstance(value, kind):
+            return kind(value)
     if hasattr(type(value), "__dataclass_fields__"):
         import dataclasses
 
@@ -3506,7 +3506,7 @@ def read_docstring(doc: str) -> tuple[str, dict[str, str]]:
     first, newline, rest = doc.partition("\n")
     doc = first + newline + textwrap.dedent(rest)
     text, _, section = doc.partition("\nArgs:\n")
-    found = re.findall(r"^ +(\w+)(?: \(.*\))?: (.*)", section, re.MULTILINE)
+    found = re.findall(r"^ +(\w+)(?: \(.*?\))?: (.*)", section, re.MULTILINE)
     return text.strip(), dict(found)
 
 
@@ -3536,7 +3536,7 @@ RESULT_SHAPE = shape(
         "method", method="string", params="object")})
 DISCOVERY_SHAPE = shape(
     "supportedVersions", supportedVersions=_STRINGS, capabilities="object",
-    _meta=shape(**{META_SERVER: "object"}))
+    resultType={"const": "complete"}, _meta=shape(**{META_SERVER: "object"}))
 HANDSHAKE_SHAPE = shape(
     "protocolVersion capabilities serverInfo",
     protocolVersion={"enum": LEGACY_VERSIONS}, capabilities="object",
@@ -3666,11 +3666,10 @@ class Client:
                 self.server_info = details["serverInfo"]
                 self.server_capabilities = details.get("capabilities", {})
                 self.instructions = details.get("instructions")
-                self._output_schemas = {}
                 for subscription in list(self.subscriptions):
                     try:
                         subscription.begin()
-                    except (RpcError, RequestTimeout) as error:
+                    except (RpcError, RequestTimeout, ValueError) as error:
                         warn("a subscription was not renewed: %s", error)
             except BaseException:
                 self.close()
@@ -3947,9 +3946,9 @@ def filled_in(params: Json, result: Json) -> Json:
     if filled["action"] == "accept" and "requestedSchema" in params:
         given = result.get("content") or {}
         fields = params["requestedSchema"]["properties"]
-        filled["content"] = {
+        filled["content"] = present(**{
             name: given.get(name, field.get("default"))
-            for name, field in fields.items() if name in given or "default" in field}
+            for name, field in fields.items()})
     return filled
 
 
@@ -3968,8 +3967,10 @@ class ClientSession(McpPeer):
             if self.closed is None:
                 transport.send(line)
 
+        self._questions = Pool(client.bounds.requests)  # of a legacy server
         super().__init__(
-            send_while_open, ids=client.ids, bounds=client.bounds, trace=client.trace,
+            send_while_open, self._questions.start,
+            ids=client.ids, bounds=client.bounds, trace=client.trace,
             # A server that does not read must not hold up a caller.
             would_block=getattr(transport, "would_block", lambda line: True))
         self._client = client
@@ -4037,6 +4038,9 @@ class ClientSession(McpPeer):
             self.cancel_incoming(request.request_id)  # so it gets no response
         elif request.method == "ping":
             self.respond(request, {})
+        elif self._questions.running >= self.bounds.requests:
+            # A cancelled request is not counted any more, although its user is asked.
+            raise RpcError(TOO_MANY, "Too many questions at once")
         else:
             request.handler = partial(
                 self._client.answers.answer, request.method, request.params, self.row)
@@ -4052,6 +4056,8 @@ class ClientSession(McpPeer):
         super().handle_notification(method, params)
         named: Any = params if isinstance(params, dict) else {}
         token = named.get("progressToken")
+        if method == "notifications/cancelled" and self.row.modern:  # of a stream
+            self._settle({"id": named.get("requestId")}, "the server has ended it")
         if method == "notifications/progress" and type(token) is int and (
                 "progress" in named):
             self._call_soon(self._client.listeners.get(token), named["progress"],
@@ -4068,6 +4074,7 @@ class ClientSession(McpPeer):
         self._given += self._line_size
         self._client.callbacks.start(partial(
             self._call_back, self._line_size, partial(callback, *args)))
+        self._line_size = 0  # further callbacks of the same line do not count it again
 
     def _call_back(self, size: int, callback: Job) -> None:
         try:
@@ -4166,7 +4173,7 @@ class InProcess:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._session: ServerSession | None = None
+        self._session: Any = None
 
     def open(self, on_line: Send,
              on_close: Callable[[Exception], Any]) -> None:
@@ -4177,9 +4184,8 @@ class InProcess:
         return False
 
     def send(self, line: bytes) -> None:
-        session: Any = self._session
-        session.take(line)
-        session.writer.flush()  # without waiting for room, or both sides could wait
+        self._session.take(line)
+        self._session.writer.flush()  # without waiting for room, or both could wait
 
     def close(self) -> None:
         if self._session is not None:
@@ -4253,7 +4259,7 @@ class ChildProcess:
         if process is None:  # it was never started
             return
         try:
-            spawn(partial(self._close_stdin, process.stdin, self._writing))
+            spawn_or_run(partial(self._close_stdin, process.stdin, self._writing))
             if not self._has_ended(process):
                 process.terminate()
                 self._has_ended(process)

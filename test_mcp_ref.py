@@ -1521,6 +1521,8 @@ class TestPeer(unittest.TestCase):
         peer = Peer(lambda line: (sent or peer.notify("later"), sent.append(line)))
         peer.notify("first")
         self.assertEqual(["first", "later"], [json.loads(line)["method"] for line in sent])
+        peer.receive(request_line(1, "no"))
+        self.assertEqual(-32601, json.loads(sent[2])["error"]["code"])
 
     def test_only_a_response_with_the_id_of_a_request_ends_it(self) -> None:
         """In Python true equals 1, but it is not an id. A response with the right id and a fault is
@@ -2238,6 +2240,7 @@ class TestReadyMadeResults(unittest.TestCase):
                     self.assertEqual([True] * 3, [other["isError"] for other in others])
                     self.assertEqual("why", text_of(others[0]))
                     self.assertEqual(listed is None, "structuredContent" not in given)
+                    self.assertEqual(json.dumps(right), text_of(given))
                     if listed is not None:
                         mcp_ref.validate(given["structuredContent"], listed)
                         other = {"result": wrong} if revision in LEGACY else wrong
@@ -3380,16 +3383,6 @@ class TestLists(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"result":{}}
 > {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://blob"}}
 < {"jsonrpc":"2.0","id":2,"error":{"code":"$ours:429","message":"..."}}
-
-== A modern subscription counts towards the bound of subscriptions while it is open  OURS modern on
-   bounded
-> {"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{"notifications":{}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-> {"jsonrpc":"2.0","id":3,"method":"subscriptions/listen","params":{"notifications":{}}}
-< {"jsonrpc":"2.0","id":3,"error":{"code":"$ours:429","message":"..."}}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
-> {"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
 ''')
 class TestSubscriptions(unittest.TestCase):
     """Notifications about changes, and the clients that get them."""
@@ -3422,14 +3415,15 @@ class TestSubscriptions(unittest.TestCase):
         for method in b"subscriptions/acknowledged", b"resources/updated":
             self.assertIn(b'"notifications/' + method, talk.take(DEADLINE) or b"")
 
-    def test_the_uris_of_all_streams_count(self) -> None:
-        """OURS: So do the streams."""
+    def test_all_streams_that_are_open_count_and_their_uris(self) -> None:
         talk = Talk(fixture_server(bounds=Bounds(subscriptions=4)))
-        for rid, (uris, code) in enumerate(((1, 0), (0, 0), (0, 0), (0, 429), (4, 429))):
+        for rid, (uris, code) in enumerate(((1, 0), (0, 0), (0, 0), (0, 429), (1, 429), (0, 0))):
             wish = {"resourceSubscriptions": [f"fixture://{n}" for n in range(uris)]}
             talk.say("subscriptions/listen", {"notifications": wish}, id=rid)
             got = talk.out()[-1]
             self.assertEqual(code, got.get("error", {}).get("code", 0))
+            if rid == 3:
+                talk.give(cancel_line(1))
 
     def test_the_acknowledgement_of_a_stream_is_sent_however_much_waits(self) -> None:
         """MUST: [subs.ack-sent]"""
@@ -3512,6 +3506,7 @@ class TestRegistration(unittest.TestCase):
                 ("greet", ValueError, server.prompt(name="greet"), plain),
                 ("fixture://text", ValueError, resource("fixture://text"), plain),
                 ("x://{other} take key", ValueError, resource("x://{other}"), key),
+                ("string", TypeError, lambda: Server("s", "1", state_key="secret")),
                 ("python x.py", TypeError, Client, "python x.py"),
                 ("Server", TypeError, Client, Server),
                 ("connect()", ConnectionClosed, Client(server).list_tools),
@@ -3584,17 +3579,19 @@ except EOFError:
 
     @unittest.skipUnless(hasattr(os, "fork"), "needs os.fork()")
     def test_a_process_that_a_tool_forks_writes_nothing_to_the_protocol(self) -> None:
-        """Neither a log message nor what it prints. The tool itself goes on."""
-        code = """pid = os.fork()
-if not pid:
-    context.log("error", "said by the child"), print("child"), os._exit(0)
-os.waitpid(pid, 0), context.log("error", "said by the tool")"""
-        for workers in 64, 0:
-            child = self.start(f"workers={workers}")
-            child.send(process_run(1, code))
+        """It ends with the tool, and reads no line. The tool itself goes on."""
+        for workers, does in itertools.product((64, 0), (
+                "context.log('error', 'said by the child')", "print('child')")):
+            child = self.start(f"workers={workers}", main="server.run(5), os.write(2, b'after\\n')")
+            child.send(process_run(1, f"""pid = os.fork()
+if pid:
+    os.waitpid(pid, 0), context.log("error", "said by the tool")
+else:
+    {does}"""))
             self.assertEqual("said by the tool",
                              child.until("notifications/message")["params"]["data"])
-            self.assertEqual([1], [*child.end()])
+            child.send(*map(request_line, range(2, 9)))
+            self.assertEqual(({*range(1, 9)}, 1), ({*child.end()}, child.said.count("after")))
 
     def test_as_many_calls_run_at_once_as_there_are_workers_and_no_more(self) -> None:
         """Of 70 calls 50 begin and wait at the same time, until the test lets all calls go on."""
@@ -3633,6 +3630,15 @@ os.waitpid(pid, 0), context.log("error", "said by the tool")"""
             self.assertEqual(str([*range(7), *range(8, 100)]), child.out("out = inside"))
             self.assertEqual(str(workers == 0), child.out(
                 "out = threading.current_thread() is threading.main_thread()"))
+
+    def test_a_server_does_not_end_before_it_has_logged_why_a_slow_tool_failed(self) -> None:
+        child = self.start(before="""import logging
+handler = logging.StreamHandler()
+handler.addFilter(lambda record: threading.Event().wait(0.2) or True)
+logging.root.addHandler(handler)""")
+        child.run(PROCESS_HERE + "threading.Event().wait(0.2), 1 / 0")
+        child.end()
+        self.assertIn("ZeroDivisionError", child.said)
 
     def test_a_server_that_ends_does_not_wait_for_a_stuck_tool_and_logs_its_name(self) -> None:
         """The tool may wait in Python or in C, and it may be impossible to start further threads.
@@ -3899,13 +3905,11 @@ class TestFaults(ProcessCase):
         """It must not come out on stdout instead. [stdio.stdout-only-messages]"""
         reader, stderr = os.pipe()
         os.close(reader)
-        full = os.open("/dev/full", os.O_WRONLY) if os.path.exists("/dev/full") else stderr
-        for one in stderr, full:
-            child = self.start(stderr=one)
-            child.out("print('printed'), os.system('echo child')")
-            child.stdin.close()
-            self.assertIsNone(child.take(DEADLINE))
-        os.close(stderr), full != stderr and os.close(full)
+        child = self.start(stderr=stderr)
+        child.out("print('printed'), os.system('echo child')")
+        child.stdin.close()
+        self.assertIsNone(child.take(DEADLINE))
+        os.close(stderr)
 
     def test_a_server_uses_no_cpu_while_it_waits(self) -> None:
         """The server waits for a line while a call waits for an event."""
@@ -3926,15 +3930,6 @@ class TestFaults(ProcessCase):
         child.send(process_run(1, f"out = {'x' * 300_000!r}"))
         self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
         child.end()
-
-    def test_a_batch_is_answered_even_if_no_thread_can_be_started(self) -> None:
-        child = self.start(opens=False)
-        first, *calls = [process_run(rid, "threading.stack_size(1 << 48)") for rid in range(3)]
-        child.send(request_line("hello", "initialize", **hello("2025-03-26")), OPENING[1], first,
-                   b"[" + b",".join(calls) + b"]")
-        child.stdin.close()
-        *_, batch = [json.loads(line) for line in iter(lambda: child.take(DEADLINE), None)]
-        self.assertEqual([1, 2], sorted(one["id"] for one in batch))
 
     def test_a_server_whose_input_cannot_be_read_ends(self) -> None:
         source, sink = os.pipe()
@@ -3997,7 +3992,7 @@ SCHEMA_KEYWORDS: List[Tuple[Any, ...]] = [
     ("type", "number", [1, 1.5], [True, "1"]), ("type", "array", [[], [1]], [{}, ""]),
     ("type", "string", ["", "\ud800"], [None, 1], ": string integer"),
     ("type", ["object", "null"], [{}, None], ["", []], ": object null array"),
-    ("enum", [1, [True], {"a": 1}], [1, 1.0, [True], {"a": 1.0}], [True, [1], {"a": True}, {}]),
+    ("enum", [1, [True], {"a": 1}], [1, 1.0, [True], {"a": 1.0}], [True, [1], {"a": True}, 1.5]),
     ("const", 0, [0.0, -0.0], [None, False, "0"], ": '0'"),
     ("const", {"a": 1, "b": 2}, [{"b": 2, "a": 1.0}], [{"a": 1}]),
     ("multipleOf", 0.01, [4.35, 19.99, 1e20, "a"], [0.005, float("inf")]),  # decimal, not binary
@@ -4255,7 +4250,7 @@ SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema,
 # (hint, value, structured content in the modern revision; None: there is no output schema)
 RESULTS: List[Tuple[str, Any, Any]] = [
     *[(hint, None, None) for hint in ("str", "None", "Any", "dict", "list")],  # they say too little
-    ("int", 0, 0), ("typing.Union[int, str]", 5, 5),
+    ("int", 0, 0), ("typing.Union[int, str]", 5, 5), ("float", type("Own", (float,), {})(1.5), 1.5),
     ("Tuple[SchemaColor, ...]", (SchemaColor.RED,), ["red"]), ("SchemaPoint", SCHEMA_Q, SCHEMA_P),
     ("Optional[SchemaPoint]", SCHEMA_Q, SCHEMA_P), ("SchemaBoth", {"name": "n"}, {"name": "n"}),
     ("SchemaNull", SchemaNull(), {"b": 1.5}),  # a member is left out while it is None, its default
@@ -4596,6 +4591,7 @@ class TestClientOpening(unittest.TestCase):
 """, [("", (2, 1)), *(('{"jsonrpc":"2.0","id":"$probe",%s}' % one, (1, 0)) for one in (
             *('"error":{"code":%s,"message":"?"}' % code for code in (
                 -32700, -32600, -32602, -32603, -32000, -32001, -32002, -32019, -1, 0, 404)),
+            '"result":{"resultType":"x","supportedVersions":["2026-07-28"],"capabilities":{}}',
             '"result":{}', '"result":"x"', '"result":[1]', '"result":{"supportedVersions":"x"}',
             '"result":{"supportedVersions":["2025-11-25"],"capabilities":{}}'))])
 
@@ -4799,6 +4795,10 @@ class TestClientRequests(unittest.TestCase):
                 ({**often, "$defs": {"0": {"uniqueItems": True}}}, [*range(12_000)]),
                 ({"uniqueItems": True}, numbers), ({"pattern": "^(a+)+$"}, "a" * 40 + "!"),
                 ({"anyOf": [{"minProperties": 10**6}] * 300}, dict.fromkeys(map(str, numbers), 1)),
+                ({"items": dict.fromkeys(map(str, range(12_000)))}, numbers),
+                ({"anyOf": [{"maxItems": 0}] * 9000 + [True]}, [10**4000] * 12),
+                ({"anyOf": [{"maxItems": 0}] * 100 + [True]}, functools.reduce(
+                    lambda inner, n: [inner] * 12, range(5), 0)),
                 ({"items": {"type": ["string"] * 200_000 + ["integer"]}}, numbers),
                 ({"pattern": "("}, "a")):
             began = time.process_time()
@@ -4980,6 +4980,28 @@ class TestClientRequests(unittest.TestCase):
    "params":{"notifications":{"toolsListChanged":true,"resourcesListChanged":true}}}
 = len({a, b, c, d}) == 4 and (wire.opened, wire.ended) == (2, 1)
 
+== A client asks its user no more at once than its bounds allow, even if the server cancels what it
+   has asked  OURS legacy 2025-11-25 raw client
+! form, gate = ASKING_KINDS["form"][1], threading.Event(); client = wire.client = Client(
+   wire, protocol_version=revision, bounds=Bounds(requests=1),
+   on_elicit=lambda params: gate.wait(DEADLINE) and {"action": "cancel"}); client.connect()
+> {"jsonrpc":"2.0","id":"$a","method":"initialize","params":"..."}
+< {"jsonrpc":"2.0","id":"$a","result":"$welcome"}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+< {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":"$form"}
+< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+< {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":"$form"}
+> {"jsonrpc":"2.0","id":2,"error":{"code":429,"message":"..."}}
+! gate.set()
+
+== A stream that the server has ended is not cancelled  MUST modern client
+   [cancel.client-own-inflight]
+! stream = client.subscribe(tools=True)
+> {"jsonrpc":"2.0","id":"$a","method":"subscriptions/listen","params":"..."}
+< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$a"}}
+! stream.cancel(); client.notify("x/after")
+> {"jsonrpc":"2.0","method":"x/after"}
+
 == A legacy subscription sends a request for each resource, and unsubscribes only resources that no
    other subscription has  OURS legacy client
 ! one = client.subscribe(["x:1"], tools=True)
@@ -5084,7 +5106,7 @@ class TestClientAnswers(unittest.TestCase):
         [elic.form.defaults-prefilled] [elic.mode.absent-is-form] [elic.result.content]
         [elic.result.action] [elic.result.value-types] [elic.result.value-types-multi]"""
         three = ('"required":["n"],"properties":{"n":{"type":"integer"},'
-                 '"b":{"type":"integer","default":2},"s":{"type":"string"}}')
+                 '"b":{"type":"integer","default":2},"s":{"type":"string","default":null}}')
         one, two = ('"properties":{"n":{"type":"integer"%s}}' % it for it in ("", ',"default":2'))
         plays_rows(self, r"""
 == A legacy server gets this response for this input  MUST legacy 2025-06-18+ client offers
@@ -5162,39 +5184,32 @@ class TestInProcess(unittest.TestCase):
                     client.close()
                 self.assertIsInstance(call.exception(DEADLINE / 2), error)
 
-    def test_neither_side_waits_for_the_other_if_both_have_much_to_write(self) -> None:
-        """Each side is stopped while it takes a line, until too much waits on the other side."""
+    def test_a_client_can_send_while_much_waits_for_it(self) -> None:
+        """Otherwise, each side could wait for the other."""
         server = Server("s", "1", bounds=Bounds(line=700))
+        stops, goes = threading.Event(), threading.Event()
 
         @server.tool
         def speak(text: str, context: Context) -> str:
             context.log("error", text)
             return ""
 
-        def stop_at(words: bytes) -> Tuple[Any, threading.Event, threading.Event]:
-            reached, go = threading.Event(), threading.Event()
-            self.addCleanup(go.set)
-            return (lambda mark, line: mark == "<" and words in line and not reached.set() and
-                    go.wait(), reached, go)
-
-        client = Client(server, bounds=Bounds(line=700), protocol_version=LEGACY[-1])
-        self.addCleanup(client.close)
-        server.trace, server_stops, server_goes = stop_at(b"halt")
-        client.trace, client_stops, client_goes = stop_at(b"stop")
+        taken: List[bytes] = []
+        server.trace = lambda mark, line: taken.append(line)
+        client = Client(server, protocol_version=LEGACY[-1])
+        client.trace = lambda mark, line: (
+            mark == "<" and b"stop" in line and not stops.set() and goes.wait())
+        self.addCleanup(client.close), self.addCleanup(goes.set)
         client.connect()
         session, = server.sessions
         calls = [later(client.call_tool, "speak", {"text": "stop"})]
-        self.assertTrue(client_stops.wait(DEADLINE))  # the server is writing
+        self.assertTrue(stops.wait(DEADLINE))  # the server is writing
         calls += [later(client.call_tool, "speak", {"text": "x" * 600}) for _ in range(3)]
         self.assertTrue(mcp_ref.wait_until(lambda: session.writer.is_full, DEADLINE))
-        for _ in range(100):  # a call is refused while too much waits
-            calls += [later(client.call_tool, "speak", {"text": "halt"})]
-            if server_stops.wait(0.1):
-                break
-        self.assertTrue(server_stops.is_set())  # the client is writing
-        server_goes.set(), client_goes.set()
-        for call in calls:  # a call may be refused because too much waits
-            self.assertIsInstance(call.exception(DEADLINE), (type(None), RuntimeError))
+        client.notify("x/y")
+        self.assertTrue(mcp_ref.wait_until(lambda: b"x/y" in b"".join(taken), DEADLINE))
+        goes.set()
+        self.assertEqual([None] * 4, [call.exception(DEADLINE) for call in calls])
 
     def test_a_client_works_after_an_interrupt_at_any_line_of_a_call(self) -> None:
         server = server_of({"echo": lambda context: context.progress(1) or context.meta["x/y"]})
@@ -5247,7 +5262,7 @@ class TestInProcess(unittest.TestCase):
     def test_notifications_are_dropped_when_too_many_wait_for_a_callback(self) -> None:
         """At most Bounds.callbacks bytes wait. When there is room again, notifications arrive."""
         heard: "queue.Queue[str]" = queue.Queue(1)  # a callback waits until there is room in it
-        end = Wire(LEGACY[-1], bounds=Bounds(callbacks=10_000), respond=lambda message: None,
+        end = Wire(LEGACY[1], bounds=Bounds(callbacks=10_000), respond=lambda message: None,
                    on_notification=lambda method, params: heard.put(method, timeout=DEADLINE))
         with end.client, self.assertLogs(mcp_ref.__name__, "WARNING"):
             for n in range(100):
@@ -5255,6 +5270,8 @@ class TestInProcess(unittest.TestCase):
             self.assertEqual([*"012345678"], [heard.get(timeout=DEADLINE) for _ in range(9)])
             end.give(b'{"jsonrpc":"2.0","method":"last"}')
             rest = [*iter(lambda: heard.get(timeout=DEADLINE), "last")]
+            end.give(json.dumps([{"jsonrpc": "2.0", "method": "batch"}] * 100).encode())
+            self.assertEqual({"batch"}, {heard.get(timeout=DEADLINE) for _ in range(100)})
         self.assertLessEqual(len(rest), 3)  # one runs, one is in the queue, one may pass the bound
 
 CLIENT_SCRIPT = r"""
@@ -5309,8 +5326,8 @@ class TestClientProcess(unittest.TestCase):
         with self.spawn(bounds=Bounds(line=100_000)) as client:
             client.start("tools/call", {"name": "stay()"})
             with self.assertRaises((ConnectionClosed, RuntimeError)):
-                for _ in range(100):
-                    client.start("x/one", {"x": "x" * 10_000})
+                for _ in range(1000):
+                    client.start("x/one", {"x": "x" * 1000})  # this many fit into a pipe
 
     def test_close_sends_eof_then_sigterm_and_then_sigkill(self) -> None:
         """SHOULD: When close() returns, the process does not exist any more, not even as a zombie.
@@ -5499,7 +5516,6 @@ print(facts() == before, logging.getLogger("mcp_ref").handlers)"""))
         self.assertEqual((0, said), (done.returncode, done.stderr.strip()))
 
     def test_trace_gets_each_line_of_new_connections_with_its_direction(self) -> None:
-        """The trace of a server and that of a client."""
         server, seen = fixture_server(), []
         client = Client(server, timeout=DEADLINE)
         server.trace = lambda *what: seen.append(("server", *what))
@@ -5542,16 +5558,11 @@ class TestWindows(ProcessCase):
             gate.wait(DEADLINE)
 
         def respond(message: Any) -> Any:
-            """Let the client wait for a response, for a callback or for its user."""
+            """Let the client wait for a response or for its user."""
             if message["method"] == "x/response":
                 later(interrupt)
             elif message["method"] == "notifications/cancelled":
                 cancelled.set()
-            elif message["method"] == "tools/call":
-                params = {**message["params"]["_meta"], "progress": 1}
-                end.give(json.dumps({"jsonrpc": "2.0", "method": "notifications/progress",
-                                     "params": params}).encode())
-                return {"content": []}
             else:
                 return {"resultType": "input_required", "inputRequests": {"a": {
                     "method": "elicitation/create", "params": {"message": "?"}}}}
@@ -5559,7 +5570,6 @@ class TestWindows(ProcessCase):
         end = Wire(MODERN, respond=respond, on_elicit=interrupt)
         client = end.client.connect()
         for wait, job in (("response", lambda: client.request("x/response")),
-                          ("callback", lambda: client.call_tool("x", on_progress=interrupt)),
                           ("user", lambda: client.read_resource("a:b"))):
             with self.subTest(wait):
                 gate.clear()
@@ -5568,14 +5578,6 @@ class TestWindows(ProcessCase):
                 self.assertLess(time.monotonic() - began, DEADLINE / 2)
             gate.set()  # interrupt() returns
         self.assertTrue(cancelled.wait(DEADLINE))
-
-    @unittest.skipUnless(WINDOWS, "only Windows needs SYSTEMROOT")
-    def test_a_server_process_gets_systemroot_whatever_its_env_is(self) -> None:
-        """Without it, Python and node do not start. Wine adds it to each process by itself."""
-        with Client([sys.executable, "-I", "-S", "-c", CLIENT_SCRIPT, os.devnull], env={"K": "v"},
-                    timeout=DEADLINE, protocol_version=LEGACY[-1]) as client:
-            got = client.call_tool("answer(root=os.environ.get('SYSTEMROOT'))")
-        self.assertEqual(os.environ["SYSTEMROOT"], got["root"])
 
     @unittest.skipUnless(WINDOWS, "elsewhere, these are names of files")
     def test_a_uri_that_names_a_device_or_a_stream_is_unknown(self) -> None:
