@@ -642,8 +642,8 @@ def spawn_or_run(run: Job) -> None:
 
 def wait_until(condition: Callable[[], Any], timeout: float = float("inf")) -> bool:
     """Wait until condition() is true, for up to timeout seconds. Return its value. It
-    looks every 5 ms: waits of this kind happen at the end of a connection, and while
-    the other side does not read."""
+    looks every 5 ms: waits of this kind happen at the end of a connection, while the
+    other side does not read, and while a user is asked."""
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() >= deadline:
@@ -699,8 +699,8 @@ class LineWriter:
                     if self._writer is not None and not is_writer:
                         return  # it may be this very thread, inside of send()
                     self._writer = None
-                    if not self._lines or not may_block and (
-                            self._would_block and self._would_block(self._lines[0][1])):
+                    if not self._lines or (not may_block and self._would_block and (
+                            self._would_block(self._lines[0][1]))):
                         break
                     self._writer = threading.get_ident()
                     is_writer = True
@@ -943,7 +943,7 @@ class Peer:
         for request in self.unanswered():
             self.cancel_incoming(request.request_id)
 
-    # A subclass may replace the next four methods. Here they know plain JSON-RPC only.
+    # The next four methods know plain JSON-RPC only. Subclasses replace them.
 
     def admit(self, request: IncomingRequest) -> None:
         """Answer a request, or set its handler if its response needs a job. RpcError
@@ -981,7 +981,7 @@ class Peer:
             return
         if fault is not None:
             outcome: Any = ValueError(
-                f"{pending.method}: the response is malformed: {fault}")
+                f"{pending.method}: no valid response: {fault}")
         elif "error" in message:
             error = message["error"]
             outcome = RpcError(error["code"], error["message"], error.get("data"))
@@ -1160,7 +1160,7 @@ def call_with(function: Code, params: Params) -> Any:
 
 
 class McpPeer(Peer):
-    """A peer of MCP. Client and server have batches and cancellation in common."""
+    """A peer of MCP. Client and server have cancellation in common."""
 
     row = NEWEST_LEGACY  # the revision of the session, once both sides have agreed
 
@@ -1206,8 +1206,7 @@ class ServerSession(McpPeer):
         self._streams: list[tuple[IncomingRequest, Json, set[str]]] = []
 
     def admit(self, request: IncomingRequest) -> None:
-        """Check revision, method, lifecycle and params, in this order. A request that
-        may not come before the handshake names no revision, so it fails first.
+        """Check revision, method, lifecycle and params, in this order.
 
         The revision comes first, because it decides about all the others. It stands in
         params, so these have to be an object before. A method that does not exist is
@@ -1441,9 +1440,8 @@ class Function:
         if fault is not None:
             schema = self.input_schema.schema
             arguments = repaired(arguments, schema, schema)
-            fault = self.input_schema.fault_in(arguments, name)
-        if fault is not None:
-            raise InvalidArguments(INVALID_PARAMS, fault)
+            if self.input_schema.fault_in(arguments, name) is not None:
+                raise InvalidArguments(INVALID_PARAMS, fault)
         try:
             members = self._cast(arguments)
         except (ValueError, ArithmeticError) as error:  # Decimal raises the latter
@@ -1569,7 +1567,8 @@ def result_of_tool(output_schema: Schema | None, value: Any, row: Revision) -> J
         return {"content": [{"type": "text", "text": value}]}
     if isinstance(value, Result):
         content = value.get("content", to_content(value.get("structuredContent"), row))
-        result: Json = {**value, "content": [block_of(item, row) for item in content]}
+        result: Json = {
+            **value, "content": [block_of(item, row) for item in listed(content)]}
     else:
         result = {"content": to_content(value, row)}
         if output_schema is not None or not is_content(value):
@@ -1733,7 +1732,8 @@ class Context:
             timeout: float = INPUT_TIMEOUT) -> dict[str, Json]:
         """Ask for several inputs, {key: (method, params)}; return {key: result}.
 
-        A modern client gets them all at once, and a legacy client one after another. If
+        A modern client gets them all at once: the function ends here, and runs again
+        from its top with the answers. A legacy client is asked one after another. If
         the client does not offer an input, this raises RpcError -32021 for a modern
         client and RuntimeError for a legacy client, as it does for an error response.
         It raises ValueError for what the revision lacks, for a key that was used before
@@ -2911,8 +2911,8 @@ class Check:
     It counts its steps, because with a few nested anyOf it would take for ever. A
     schema of the other side, such as an outputSchema, is not trusted: its patterns are
     not applied, because for some patterns Python's re takes very long, and all threads
-    wait meanwhile. In draft 7, which many servers use, words beside $ref have no
-    effect.
+    wait meanwhile. Neither are words beside $ref, because in draft 7, which many
+    servers use, they have no effect.
     """
 
     def __init__(self, root: Any, is_trusted: bool) -> None:
@@ -3429,7 +3429,7 @@ def to_plain(value: Any) -> Any:
     if hasattr(type(value), "__dataclass_fields__"):
         import dataclasses
 
-        # A member that may be absent is absent while it is None: see describe_object().
+        # A member whose default is None is absent while it is None.
         members = {}
         for field in dataclasses.fields(value):
             member = getattr(value, field.name)
@@ -4195,8 +4195,8 @@ class InProcess:
 
 
 class ChildProcess:
-    """A transport to a child process, over its stdin and stdout. The child writes to
-    the stderr of this process. The transport can be opened again after close().
+    """A transport to a child process, over its stdin and stdout. It can be opened again
+    after close().
 
     One thread reads the stdout of the process, and one waits for its end.
     """
