@@ -436,7 +436,9 @@ class ServerSession(RuleBasedStateMachine):
         for line in ([answer], [rpc(id=rid, result={})], [answer, answer], [*cancel, answer],
                      [rpc(id=rid, error={"code": 5, "message": "no"})],
                      [rpc(id=one, result=good) for one in (str(rid), float(rid), rid)])[how]:
-            if cancel and line is answer and how == 3:
+            if cancel and how == 3:  # what the server has decided before may be written later
+                self.ledger.unsure.update(self.ledger.asked)
+            if cancel and how == 3 and line is answer:
                 self.session.receive(line)  # the server says later that it has given up
             else:
                 self.receive(line)
