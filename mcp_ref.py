@@ -1805,9 +1805,8 @@ class Context:
         level for all requests, and starts with "info". A modern client names it in each
         request, or gets no log.
         Deprecated in 2026-07-28. [2025-11-25 server/utilities/logging]"""
-        params = {**present(logger=logger), "level": level}
+        params = {**present(logger=logger), "level": level, "data": data}
         check_shape(params, LOG_SHAPE, "log()")
-        params["data"] = data
         encode(params)  # TypeError or ValueError: data is not JSON
         least = self._client_meta().get(META_LEVEL)
         if least and LOG_LEVELS.index(level) >= LOG_LEVELS.index(least):
@@ -4270,8 +4269,9 @@ class ChildProcess:
         self._process = None  # so its pipes are closed, if no thread has them
 
     def _close_stdin(self, stdin: Any, writing: threading.Lock) -> None:
-        with writing:  # it waits for a thread that is writing
+        if writing.acquire(timeout=self.close_timeout):  # a thread may be writing
             stdin.close()
+            writing.release()
 
     def _has_ended(self, process: Any) -> bool:
         """Wait up to close_timeout seconds for the end of the process."""
