@@ -230,33 +230,71 @@ class Handler(BaseHTTPRequestHandler):
             self.body = self.read_body()
             if self.command == "POST":
                 self.post()
-            elif self.is_modern():
+                return
+            self.check_version()
+            if self.command not in ("GET", "DELETE") or self.is_modern():
                 self.extra_headers["Allow"] = "POST, GET, DELETE"
-                raise Refused(405, f"{self.command} is only for legacy sessions")
-            elif self.command == "GET":
-                self.get(self.find_session())
+                raise Refused(405, f"{self.command} is not possible here; POST is, and "
+                              "GET and DELETE are in legacy sessions")
+            session = self.find_session()
+            if self.command == "GET":
+                self.get(session)
             else:
-                self.server.end(self.find_session())
+                self.server.end(session)
                 self.write_response(204, None)
         except RpcError as error:
             status = error.status if isinstance(error, Refused) else 400
-            message: dict[str, Any] = {"jsonrpc": "2.0", "error": {
-                "code": error.code, "message": error.message}}
-            if self.request_id is not None:
-                message["id"] = self.request_id
-            self.write_response(status, encode(message))
+            self.write_error(status, error)
 
-    do_POST = do_GET = do_DELETE = serve
+    do_POST = do_GET = do_DELETE = do_OPTIONS = do_PUT = do_PATCH = do_HEAD = serve
+
+    def send_error(self, code: int, message: Optional[str] = None,
+                   explain: Optional[str] = None) -> None:
+        """Refuse what the library cannot read. Its own page names the Python version.
+        """
+        self.extra_headers = {}
+        self.request_version = self.protocol_version  # 0.9 has no status line
+        self.write_error(code, Refused(code, message or "Bad request"))
+
+    def write_error(self, status: int, error: RpcError) -> None:
+        message: dict[str, Any] = {"jsonrpc": "2.0", "error": {
+            "code": error.code, "message": error.message}}
+        if self.request_id is not None:
+            message["id"] = self.request_id
+        self.write_response(status, encode(message))
 
     def read_body(self) -> bytes:
-        if "transfer-encoding" in self.fields:
-            raise Refused(411, "Send Content-Length, and not Transfer-Encoding")
+        coding = self.fields.get("transfer-encoding")
+        if coding is not None:
+            if "content-length" in self.fields:  # a proxy may have obeyed the other one
+                raise Refused(400, "Send Content-Length or Transfer-Encoding, not both")
+            if coding.lower() != "chunked":
+                raise Refused(501, "The only Transfer-Encoding is chunked")
+            return self.read_chunks()
         length = self.fields.get("content-length", "0")
         if not re.fullmatch("[0-9]{1,18}", length):
             raise Refused(400, "Content-Length is not valid")
         if int(length) > self.limits.body:
             raise Refused(413, f"The body is longer than {self.limits.body} bytes")
         return bytes(self.rfile.read(int(length)))
+
+    def read_chunks(self) -> bytes:
+        """Read a body of chunks. What follows the last one is drained. [RFC 9112 7.1]
+        """
+        body = bytearray()
+        while True:
+            head = self.rfile.readline(1000)
+            size = re.fullmatch(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r\n", head)
+            if size is None:
+                raise Refused(400, "The size of a chunk is not valid")
+            length = int(size[1], 16)
+            if length == 0:
+                return bytes(body)
+            if len(body) + length > self.limits.body:
+                raise Refused(413, f"The body is longer than {self.limits.body} bytes")
+            body += self.rfile.read(length)
+            if self.rfile.readline(2) != b"\r\n":
+                raise Refused(400, "A chunk does not have its size")
 
     def check_access(self) -> None:
         """Refuse other paths, other hosts and origins, and requests without the token.
@@ -308,6 +346,13 @@ class Handler(BaseHTTPRequestHandler):
         row = REVISIONS.get(version)
         return row is None or row.modern
 
+    def check_version(self) -> None:
+        """Refuse an unknown revision. The session checks that of a modern request."""
+        version = self.fields.get("mcp-protocol-version")
+        if version is not None and version not in REVISIONS:
+            raise Refused(400, f"MCP-Protocol-Version is {version:.80}; this server "
+                          f"supports {', '.join(REVISIONS)}")
+
     def find_session(self) -> HttpSession:
         """Return the session that the request names."""
         name = self.fields.get("mcp-session-id")
@@ -353,6 +398,11 @@ class Handler(BaseHTTPRequestHandler):
         if kind == "response":
             raise Refused(400, "A modern server sends no requests to respond to")
         if kind == "notification":
+            self.check_version()
+            with self.server.lock:
+                is_legacy = self.fields.get("mcp-session-id") in self.server.sessions
+            if is_legacy:
+                raise Refused(400, "MCP-Protocol-Version is not that of the session")
             return False
         self.request_id = message["id"]
         paths = {}
@@ -457,7 +507,7 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in self.extra_headers.items():
             self.send_header(name, value)
         self.end_headers()
-        if body:
+        if body and self.command != "HEAD":
             self.wfile.write(body)
 
 

@@ -26,8 +26,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # see 01_hello.py
 from mcp_ref import META
 
 META_VERSION = META + "protocolVersion"  # in the _meta of each modern request
-# The header Mcp-Name repeats this member of the params.
-NAME_MEMBERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+# The header Mcp-Name repeats this member of the params. The methods of tasks are those
+# of the extension io.modelcontextprotocol/tasks.
+NAME_MEMBERS = {
+    "tools/call": "name", "prompts/get": "name", "resources/read": "uri",
+    "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}
 # Text that a header can hold unchanged: visible ASCII, with blanks only inside.
 SAFE_TEXT = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
 ENCODED_TEXT = re.compile(r"=\?base64\?(.*)\?=")

@@ -279,12 +279,30 @@ def spell(body: bytes, *headers: bytes, line: bytes = b"POST /mcp HTTP/1.1",
 
 
 INIT, NONE = message(1, "initialize", HELLO), b"X: y"
+CHUNKED = b"Transfer-Encoding: Chunked"
+
+
+def chunks(*heads: bytes, last: bytes = b"0\r\n\r\n", length: bytes = NONE) -> bytes:
+    """Write a request whose body is INIT, cut into as many chunks as there are heads."""
+    size = -(-len(INIT) // len(heads))
+    cut = [INIT[start:start + size] for start in range(0, len(INIT), size)]
+    body = b"".join(b"%x%s\r\n%s\r\n" % (len(one), head, one) for one, head in zip(cut, heads))
+    return spell(body + last, CHUNKED, length=length)
+
+
 HOSTILE: List[Tuple[int, bytes]] = [  # status, request
     # Lengths, chunks, heads that are not valid.
     *((400, spell(INIT, length=b"Content-Length: " + length)) for length in (
         b"5, 5", b"+5", b"-1", b"0x10", b"1_0", "\u0665".encode(), b"9" * 400)),
     (413, spell(b"", length=b"Content-Length: 100001")),
-    (411, spell(b"0\r\n\r\n", b"Transfer-Encoding: chunked", length=NONE)),
+    (200, chunks(b"")), (200, chunks(b";name=value", b" ", b"")),
+    (200, chunks(b"", last=b"00\r\nTrailer: x\r\n\r\n")),
+    *((400, chunks(b"", last=last)) for last in (
+        b"", b"0", b"x\r\n", b"-1\r\n", b"0x1\r\n", b"\r\n", b"9" * 99 + b"\r\n",
+        b"1\r\n yz0\r\n\r\n")),
+    (413, chunks(b"", last=b"%x\r\n" % 100_000)), (501, spell(INIT, b"Transfer-Encoding: gzip",
+                                                              length=NONE)),
+    (400, chunks(b"", length=b"Content-Length: 5")),  # a proxy may cut elsewhere
     (400, spell(INIT, host=b" Host: localhost")),
     *((404, spell(INIT, line=b"POST " + path + b" HTTP/1.1")) for path in (
         b"/", b"/mcp/../../etc/passwd", b"/%2e%2e/mcp")),
@@ -652,6 +670,18 @@ class TestStatus(HttpCase):
             status, _, body = talk.post(method, params, **headers)
             self.assertEqual(expected, (status, body.get("error", {}).get("code")), headers)
 
+    def test_an_unknown_version_in_the_header_is_refused_with_any_message_and_verb(self) -> None:
+        """[http.version.invalid-400]"""
+        talk = self.talk(NEWEST)
+        ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        for version in ("2099-01-01", "latest", ""):
+            for one in (ready, {"jsonrpc": "2.0", "id": 5, "result": {}}):
+                self.assertEqual(400, talk.line(one, MCP_Protocol_Version=version)[0], one)
+            for verb in ("GET", "DELETE"):
+                self.assertEqual(400, talk.read(talk.send(verb, MCP_Protocol_Version=version))[0])
+        self.assertEqual(400, talk.line(ready, MCP_Protocol_Version=MODERN)[0])  # in a session
+        self.assertEqual(200, talk.post("tools/list")[0])  # the session is still there
+
     def test_a_batch_of_the_revision_that_has_batches_gets_a_response_to_each_request(self) -> None:
         """[http.post.batch-one-response-each]"""
         status, _, answers = self.talk(LEGACY[1]).line([
@@ -760,6 +790,22 @@ class TestSecurity(HttpCase):
             self.assertEqual([status], self.statuses(request + spell(INIT)), request[:200])
         self.assertEqual(200, self.talk(MODERN).post("tools/list")[0])
 
+    def test_other_verbs_and_broken_heads_get_errors_that_do_not_name_the_software(self) -> None:
+        for status, line in (
+                *((405, verb + b" /mcp HTTP/1.1") for verb in (
+                    b"OPTIONS", b"PUT", b"PATCH", b"HEAD", b"GET", b"DELETE")),
+                (501, b"BREW /mcp HTTP/1.1"), (505, b"GET /mcp HTTP/3.0"),
+                (400, b"GET /mcp HTTP/x"), (414, b"GET /" + b"x" * 70_000 + b" HTTP/1.1")):
+            head, _, body = self.raw(spell(b"", b"MCP-Protocol-Version: " + MODERN.encode(),
+                                           line=line)).partition(b"\r\n\r\n")
+            self.assertRegex(head, rb"\AHTTP/1\.1 %d " % status)
+            self.assertNotIn(b"Server:", head)
+            self.assertEqual(status == 405, b"Allow: POST, GET, DELETE" in head, head)
+            if line.startswith(b"HEAD"):
+                self.assertEqual(b"", body)
+            else:
+                self.assertEqual(-32600, json.loads(body)["error"]["code"])
+
     def test_unread_input_is_drained_before_the_connection_closes(self) -> None:
         """Otherwise the connection is reset, and the client can lose the response."""
         with socket.create_connection(self.http.server_address[:2], DEADLINE) as sock:
@@ -830,6 +876,7 @@ class TestClient(HttpCase):
             for region in ("us", "", None):
                 client.call_tool("good \u00fc", {"r": region})
             client.read_resource("file:///a b ")
+            client.request("tasks/get", {"taskId": "t1"})
         self.assertIn("bad", logged.output[0])
         name, headers = "=?base64?Z29vZCDDvA==?=", [one for _, one, _ in fake.seen]
         self.assertEqual({(MODERN, BOTH)}, {
@@ -837,7 +884,7 @@ class TestClient(HttpCase):
         self.assertEqual(
             [("server/discover", None, None), ("tools/list", None, None),
              ("tools/call", name, "us"), ("tools/call", name, ""), ("tools/call", name, None),
-             ("resources/read", "=?base64?ZmlsZTovLy9hIGIg?=", None)],
+             ("resources/read", "=?base64?ZmlsZTovLy9hIGIg?=", None), ("tasks/get", "t1", None)],
             [(one["mcp-method"], one.get("mcp-name"), one.get("mcp-param-region"))
              for one in headers])
 
