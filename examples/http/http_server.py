@@ -279,7 +279,7 @@ class Handler(BaseHTTPRequestHandler):
         return bytes(self.rfile.read(int(length)))
 
     def read_chunks(self) -> bytes:
-        """Read a body of chunks. What follows the last one is drained. [RFC 9112 7.1]
+        """Read a body of chunks. A trailer behind them is not read. [RFC 9112 7.1]
         """
         body = bytearray()
         while True:
