@@ -14,7 +14,7 @@ import re
 import sys
 import unittest
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -40,6 +40,16 @@ def handshake(revision: str) -> list[tuple[str, str]]:
     return [(mark, json.dumps({"jsonrpc": "2.0", **message})) for mark, message in (
         (">", {"id": 0, "method": "initialize", "params": params}),
         ("<", {"id": 0, "result": result}), (">", {"method": "notifications/initialized"}))]
+
+
+def nulled(value: Any) -> Iterator[Any]:
+    """Yield copies of a value, each with null instead of one value in it."""
+    for key in value if isinstance(value, dict) else range(len(value)):
+        deeper = nulled(value[key]) if isinstance(value[key], (dict, list)) else ()
+        for one in (None, *deeper):
+            copy = value.copy()
+            copy[key] = one
+            yield copy
 
 
 class TestLineChecker(unittest.TestCase):
@@ -70,6 +80,18 @@ class TestLineChecker(unittest.TestCase):
                 checker.heard(json.loads(text))
         self.assertEqual([], faults)
 
+    def test_a_null_instead_of_any_value_leads_to_no_exception(self) -> None:
+        opening = json.loads(handshake("2025-11-25")[1][1])
+        opening["result"]["_meta"] = {"a": 1}
+        for message in (opening, *({"jsonrpc": "2.0", "method": f"notifications/{name}", "params": {
+                "progressToken": 1, "progress": 1, "requestId": 1, "level": "info", "data": 1,
+                "_meta": {}}} for name in ("progress", "cancelled", "message"))):
+            for copy in nulled(message):
+                checker = LineChecker("Server", "2025-11-25")
+                checker.heard(json.loads(handshake("2025-11-25")[0][1]))
+                checker.said(json.dumps(copy).encode())
+                self.assertNotIn("cannot be judged further", str(checker.faults), copy)
+
     def test_the_checker_finds_the_fault_in_each_conversation_of_judged_txt(self) -> None:
         """The conversations in .ci/spec/judged.txt cite the requirements that they test."""
         text = Path(ROOT, ".ci", "spec", "judged.txt").read_text(encoding="utf-8")
@@ -86,7 +108,7 @@ class TestLineChecker(unittest.TestCase):
         text = '{"jsonrpc":"2.0","method":"\u00e9"}'
         for line, fault in ((b'{"jsonrpc":"2.0",\n"method":"a"}', "a line holds no newline"),
                             (b'{"jsonrpc":"2.0",\r"method":"a"}', "a line holds no newline"),
-                            (b'{"jsonrpc":"2.0","method":"a"}\r', "^$"),
+                            (b'{"jsonrpc":"2.0","method":"a"}\r', "^the line ends with CRLF: "),
                             (text.encode("latin-1"), "is not UTF-8"),
                             (text.encode("utf-16"), "is not UTF-8")):
             one = LineChecker("Server")

@@ -82,6 +82,8 @@ NOTES = {  # slug -> a habit that the specification does not demand
         "A legacy result has no resultType, ttlMs, cacheScope and serverInfo",
     "note.result.early-structure":
         "Before 2025-06-18 a result has no structured content",
+    "note.line.end":
+        "A line ends with a newline alone",
     "note.page.ends":
         "A list ends: its cursors do not repeat"}
 # The beginning of a stack trace in Python, JavaScript, Java, Go and Rust
@@ -355,12 +357,14 @@ class LineChecker:
         try:
             self.check_line(message)
         except Exception as error:  # must not reach the end whose line this is
-            self.check(SHAPE, False, f"it cannot be judged further: {error!r}")
+            named = any(one.line is line for one in self.findings)  # what is malformed
+            self.check(SHAPE, named, f"it cannot be judged further: {error!r}")
 
     def check_line(self, message: Any) -> None:
         # JSON allows blanks around a value, so CRLF ends a line as well as LF does. A
         # carriage return elsewhere ends a line for clients with universal newlines.
         inside = self.line.removesuffix(b"\r")
+        self.check("note.line.end", inside == self.line, "the line ends with CRLF")
         self.check("stdio.no-embedded-newline", not set(inside) & set(b"\r\n"),
                    "a message within a line holds no newline")
         if isinstance(message, list):
@@ -563,7 +567,7 @@ class LineChecker:
         if message.get("id") is not None and entry is None:
             return
         method, revision, params = entry or ("", self.revision or MODERN, {})
-        if method == "initialize" and "result" in message:
+        if method == "initialize" and isinstance(message.get("result"), dict):
             agreed = message["result"].get("protocolVersion")
             if agreed in REVISIONS:  # lines of an unknown revision cannot be checked
                 self.revision = revision = agreed
