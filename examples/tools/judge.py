@@ -6,9 +6,10 @@ The judge starts the server several times and plays short conversations with it,
 revision that the server speaks. The report says which rules the server breaks, and
 quotes the conversation.
 
-No tool is called unless it declares `"annotations": {"readOnlyHint": true}` in
-tools/list, or --call or --call-all allows it. Then more rules can be judged. `--help`
-explains all options.
+A tool is called only if it declares `"annotations": {"readOnlyHint": true}` in
+tools/list, or has the name and the description of a special tool of the judge, or if
+--call or --call-all allows it. Then more rules can be judged. `--help` explains all
+options.
 
 The exit status is 0 if all MUST rules that were judged hold, and 1 if one of them
 fails. It is 2 if the server cannot be judged, or if fewer than half of the MUST rules
@@ -38,13 +39,14 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import common  # noqa: E402
-from judge_report import FEATURES, RANK, report, rows_of, status_of  # noqa: E402
+from judge_report import (FEATURES, RANK, as_json, report, rows_of,  # noqa: E402
+                          status_of)
 from judge_stages import LAST, stage_one, stage_report, step_of  # noqa: E402
 from judge_talk import (COMMON, SPECIAL, UNFLUSHED, Broken, Connection,  # noqa: E402
-                        Lack, Talk, Verdict, Waits, answers_at_end, first_method,
-                        parsed, shown, special)
-from line_checker import (MODERN_ERA, NOTES, REVISIONS, Finding,  # noqa: E402
-                          fault_of, requirements)
+                        Lack, Talk, Verdict, Waits, answers_at_end, called,
+                        first_method, shown, special)
+from line_checker import (MODERN_ERA, NOTES, REVISIONS, fault_of,  # noqa: E402
+                          requirements)
 from mcp_ref import LISTS, METHODS, NEWEST_MODERN  # noqa: E402
 from test_mcp_ref import (MODERN, OFFERS, TRANSCRIPTS, Ids,  # noqa: E402
                           Transcript, hello, modern_meta, transcripts)
@@ -74,7 +76,11 @@ ANSWERS: dict[str, Any] = {  # what the judge answers to input requests
     "elicitation/create": {"action": "decline"},
     "sampling/createMessage": {"role": "assistant", "model": "judge",
                                "content": {"type": "text", "text": "a"}}}
-CHOSEN = ("tool", *FEATURES)  # names that the survey chooses, if something fits
+NO_VERSION = "result.protocolVersion: a value"
+SLOW = 0.3, 2.0  # seconds; during such a call, a ping can be answered
+REFUSALS = (-32600, -32601, -32602, -32021, -32042)  # errors that no tool has raised
+CHOSEN = ("tool", "slow", *FEATURES)  # names that the survey chooses, if something fits
+CHANGES = {value for value in NEEDS.values() if "." in value}  # what a stream tells
 MISSING_CAPABILITY = -32021
 MOST_PAGES = 50  # of a list
 
@@ -107,8 +113,11 @@ class Rule(NamedTuple):
         return "\n".join(text for _, text in steps)
 
 
-def read_rules() -> list[Rule]:
-    """Read judge_rules.txt, and the transcripts of the suite with special tools."""
+def read_rules(lessons: bool = False) -> list[Rule]:
+    """Read judge_rules.txt, and the transcripts of the suite with special tools.
+
+    lessons includes what only the steps demand.
+    """
     text = (HERE / "judge_rules.txt").read_text(encoding="utf-8")
     rules = []
     for part in re.split(r"(?m)^(?=== )", text)[1:]:
@@ -118,6 +127,7 @@ def read_rules() -> list[Rule]:
         text = re.sub(r"  NOTE\b", "  OURS", text)
         rules.append(rule_of(transcripts(text)[0], client[1] if client else ""))
     titles = {rule.title for rule in rules}
+    rules = [rule for rule in rules if lessons or "lesson" not in rule.words]
     suite = [rule_of(one, "")._replace(suite=True) for one in TRANSCRIPTS
              if one.title not in titles]
     return [*rules, *filter(is_for_others, suite)]
@@ -127,7 +137,7 @@ def is_for_others(rule: Rule) -> bool:
     """Tell whether a transcript of the suite can judge a server with special tools."""
     transcript = rule.transcript
     assert transcript
-    if not SPECIAL & {*re.findall(r'"name":"(\w+)"', rule.text)}:
+    if not SPECIAL & called(rule.text):
         return False
     if "tools.structured.absent-early" in rule.slugs:
         return False  # further members are allowed; the line checker has a note on them
@@ -166,8 +176,7 @@ class Facts:
         self.patience = 3.0  # seconds to wait for code of the server's author
         # Only if the server does not speak the revision:
         self.why = ""
-        self.stderr: tuple[str, ...] = ()  # its last lines, if it ended at once
-        self.verdict: Verdict | None = None  # about a malformed result of initialize
+        self.failure = Verdict("")  # what went wrong
 
     def has(self, capability: str) -> bool:
         """Tell whether the server declares a capability, such as tools.listChanged."""
@@ -206,13 +215,13 @@ def made_up(schema: Any, depth: int = 0) -> Any:
         return "a" * max(schema.get("minLength", 1), 1)
     if kind == "boolean":
         return True
-    return schema.get("minimum", 1) if kind in ("integer", "number") else None
+    if kind == "number":
+        return float(schema.get("minimum", 1))
+    return schema.get("minimum", 1) if kind == "integer" else None
 
 
 def misfit(arguments: Any, schema: Any) -> Any:
     """Return arguments that do not fit a schema, or None if every object fits."""
-    if type(schema) is not dict:
-        return None
     properties = schema.get("properties")
     if type(properties) is dict:
         for name in properties:
@@ -268,6 +277,7 @@ class Judge:
 
     def run(self) -> None:
         """Judge the server in all revisions."""
+        self.waits = self.waits._replace(until=time.monotonic() + self.waits.total)
         with concurrent.futures.ThreadPoolExecutor(5) as self.pool:
             surveys = [*self.pool.map(self.survey, self.revisions)]
             self.spoken = [facts for facts in surveys if facts.opening]
@@ -281,6 +291,7 @@ class Judge:
                     job.result()
             for _ in self.pool.map(self.recheck, self.doubts.values()):
                 pass
+        show("")
 
     def judge_refusal(self, facts: Facts) -> None:
         """Judge a revision that the server does not speak.
@@ -295,8 +306,9 @@ class Judge:
         elif not self.spoken:
             self.text = texts[:5]
         rule = self.by_slug.get("life.server-answers-initialize")
-        if facts.verdict and rule and self.chosen(rule):
-            self.note(rule, facts.revision, facts.verdict)
+        broken = facts.failure.broken
+        if broken and broken.expected == NO_VERSION and rule and self.chosen(rule):
+            self.note(rule, facts.revision, facts.failure)
 
     # Finding out what the server has
 
@@ -312,12 +324,16 @@ class Judge:
                 self.survey_with(talk, facts)
                 return facts
             except (Broken, *MALFORMED) as error:  # try again without this method
+                if not isinstance(error, Broken):
+                    error = Broken("a well-formed message", repr(error))
                 if facts.opening:
                     self.close(end)
                     facts.end = None
                     continue
-                facts.why = UNFLUSHED if answers_at_end(end) else str(error)[:300]
-                facts.stderr = end.crash()
+                if answers_at_end(end):
+                    error.got = facts.why = UNFLUSHED
+                facts.why = facts.why or str(error)[:300]
+                facts.failure = Verdict("FAIL", None, tuple(talk.said), error, end.crash())
                 end.close()
                 break
         return facts
@@ -348,8 +364,7 @@ class Judge:
         got = talk.ask("initialize", hello(facts.revision))
         result = got.get("result")
         if type(result) is dict and "protocolVersion" not in result:
-            broken = Broken("result.protocolVersion: a value", "no such member")
-            facts.verdict = Verdict("FAIL", None, tuple(talk.said), broken)
+            raise Broken(NO_VERSION, "no such member")
         if type(result) is not dict or result.get("protocolVersion") != facts.revision:
             raise Broken(f"the revision {facts.revision}", shown(got, 100))
         facts.opening = result
@@ -400,6 +415,8 @@ class Judge:
         """
         tools = [tool for tool in facts.tools().values() if self.allowed(tool)]
         tools.sort(key=lambda tool: tool["name"] not in self.calls)
+        if special(facts.tools().get("wait")):
+            facts.names.update(slow="wait", slowly={"seconds": 0.5})
         for tool in tools[:20]:
             if not special(tool) or tool["name"] in COMMON:
                 self.try_tool(talk, facts, tool)
@@ -410,14 +427,16 @@ class Judge:
         name = tool["name"]
         schema = tool.get("inputSchema")
         arguments = self.calls.get(name, made_up(schema) or {})
-        began = time.monotonic()
         try:
-            got = talk.ask("tools/call", {"name": name, "arguments": arguments})
+            got, seconds = self.try_call(talk, name, arguments)
+            facts.patience = max(facts.patience, 3 + 5 * seconds)
+            if "slow" not in facts.names and SLOW[0] < seconds < SLOW[1]:
+                _, again = self.try_call(talk, name, arguments)  # now it is warm
+                if again > SLOW[0]:
+                    facts.names.update(slow=name, slowly=arguments)
         except Broken as error:
             facts.useless[name] = f"instead of a response, {error.got}"
             raise
-        seconds = time.monotonic() - began
-        facts.patience = max(facts.patience, 3 + 5 * seconds)
         if got.get("error", {}).get("code") == MISSING_CAPABILITY:
             self.choose_question(talk, facts, name, arguments)
         result = got.get("result", {})
@@ -425,13 +444,36 @@ class Judge:
             answer = shown(got.get("error", result), 300)
             facts.useless[name] = f"the server responds {answer}"
             return
-        if "tool" in facts.names:
+        if "tool" not in facts.names:
+            facts.names.update(tool=name, arguments=arguments)
+            wrong = misfit(arguments, schema) if type(schema) is dict else None
+            if wrong is not None:
+                facts.names["wrong"] = wrong
+        if type(schema) is not dict:
             return
-        facts.names["tool"] = name
-        facts.names["arguments"] = arguments
-        wrong = misfit(arguments, schema)
-        if wrong is not None:
-            facts.names["wrong"] = wrong
+        truth = {word: True for word, one in (schema.get("properties") or {}).items()
+                 if type(one) is dict and one.get("type") == "integer"}
+        if truth:
+            facts.names.update(strict=name, truth={**arguments, **truth})
+        if schema.get("additionalProperties") is False:
+            facts.names.update(closed=name, extra={**arguments, "judge": "extra"})
+        empty = emptied(arguments)
+        if name not in self.calls and empty != arguments and not (
+                fault_of(schema, empty, "arguments")):
+            self.try_call(talk, name, empty)  # perhaps it fails
+
+    def try_call(self, talk: Talk, name: str, arguments: Any) -> tuple[Any, float]:
+        """Call a tool with arguments that fit. Return the response and the seconds."""
+        meta = modern_meta(talk.offers) if talk.modern else {}
+        meta["progressToken"] = f"judge {next(talk.end.barriers)}"
+        began = time.monotonic()
+        got = talk.ask("tools/call", {"name": name, "arguments": arguments, "_meta": meta})
+        code = got.get("error", {}).get("code")
+        if code is not None and code not in REFUSALS:
+            broken = Broken("a result with isError", f"the error {shown(got['error'], 120)}")
+            self.judge_line("tools.call.execution-error", talk.end, Verdict(
+                "FAIL", None, tuple(talk.said[-2:]), broken))
+        return got, time.monotonic() - began
 
     def choose_question(self, talk: Talk, facts: Facts, name: str, arguments: Any
                         ) -> None:
@@ -505,12 +547,14 @@ class Judge:
         conditions = {
             "logs": facts.has("logging"),
             "untasked": not facts.has("tasks"),
+            "telling": any(facts.has(one) for one in CHANGES),
+            "silent": not any(facts.has(one) for one in CHANGES),
             "pure": "newest" not in facts.names,
             "listing": "/list" in facts.names["list"]}
         for word, good in conditions.items():
             if word in rule.words and not good:
                 return Lack("feature", word)
-        for name in re.findall(r'"name":"(\w+)"', text):
+        for name in sorted(called(text)):
             needed = name in SPECIAL or rule.suite and name in COMMON
             if needed and not special(facts.tools().get(name)):
                 return Lack("tool", name)
@@ -518,6 +562,8 @@ class Judge:
             if f'"${name}"' in text and name not in facts.names:
                 if name == "tool" or name == "wrong" and "tool" not in facts.names:
                     return Lack("call", name)
+                if name == "slow":
+                    return Lack("tool", "wait")
                 return Lack("feature", name)
         uris = [one.get("uri") for one in facts.lists["resources/list"]]
         if '"fixture://' in text and "fixture://text" not in uris:
@@ -540,6 +586,8 @@ class Judge:
             if not rule.transcript or facts.revision not in rule.transcript.revisions:
                 continue
             lack = self.lack(rule, facts)
+            if time.monotonic() > self.waits.until:
+                lack = Lack("time", "")
             if lack:
                 self.note(rule, facts.revision, Verdict("not judged", lack))
             elif not self.alone(rule, facts.revision):
@@ -604,6 +652,7 @@ class Judge:
 
     def play(self, rule: Rule, end: Connection, facts: Facts) -> Verdict:
         assert rule.transcript
+        show(f"{facts.revision} {rule.title}")
         end.tolerant = not STRICT & {*rule.slugs}
         talk = Talk(rule.transcript, end, facts.names)
         try:
@@ -613,6 +662,8 @@ class Judge:
             broken = error
         except MALFORMED as error:
             broken = Broken("a well-formed message", f"one that leads to {error!r}")
+        if time.monotonic() > self.waits.until:
+            return Verdict("not judged", Lack("time", ""))
         return Verdict("FAIL", None, tuple(talk.said), broken, end.crash())
 
     def close(self, end: Connection) -> None:
@@ -623,8 +674,8 @@ class Judge:
     def take_findings(self, end: Connection) -> None:
         for slug in end.checker.judged_slugs:
             self.judge_line(slug, end, Verdict("ok"))
-        for finding in end.checker.findings:
-            said = (*asked_before(finding, end),
+        for finding, asked in zip(end.checker.findings, end.asked):
+            said = (*([f"> {asked}"] if asked else []),
                     f"< {finding.line.decode('utf-8', 'replace')}")
             broken = Broken("a line that keeps this rule", finding.text)
             self.judge_line(finding.slug, end, Verdict("FAIL", None, said, broken))
@@ -643,6 +694,12 @@ class Judge:
             self.note(rule, end.revision, verdict)
 
 
+def show(text: str) -> None:
+    """Show on a terminal what is being played."""
+    if sys.stderr.isatty():
+        print(f"\r{text[:78]:78}", end="\r", file=sys.stderr, flush=True)
+
+
 def changed(value: Any) -> Any:
     """Return a value of the same shape with another content."""
     if isinstance(value, dict):
@@ -654,13 +711,10 @@ def changed(value: Any) -> Any:
     return value + 1 if type(value) is int else value
 
 
-def asked_before(finding: Finding, end: Connection) -> list[str]:
-    """Return the request that a line answers, for the report."""
-    answer = parsed(finding.line)
-    if type(answer) is not dict or answer.get("id") is None:
-        return []
-    message = end.requests.get(str(answer["id"]))
-    return [f"> {json.dumps(message)}"] if message else []
+def emptied(arguments: Any) -> Any:
+    """Return arguments that a tool may fail for: 0 and empty texts."""
+    return {name: type(value)() if type(value) in (int, str) else value
+            for name, value in arguments.items()}
 
 
 # --- The command line -----------------------------------------------------------------
@@ -682,6 +736,8 @@ def options(arguments: list[str]) -> argparse.Namespace:
                         "title or requirement contains this text")
     parser.add_argument("--stage", type=int, choices=range(1, LAST + 1), help="what belongs "
                         "to these steps of examples/steps/, up to the first broken MUST")
+    parser.add_argument("--json", metavar="FILE", help="write the report there as well, "
+                        "for programs; not with --stage")
     parser.add_argument("--verbose", action="store_true", help="show also the rules that "
                         "hold, and those that cannot be judged")
     words, command = common.cut(arguments)
@@ -703,7 +759,9 @@ def main(arguments: list[str]) -> int:
     found = options(arguments)
     common.accept_all_text()
     try:
-        return judge_stage(found) if found.stage else judge_all(found)
+        status, lines = judge_stage(found) if found.stage else judge_all(found)
+        print("\n".join(lines).replace("\n\n\n", "\n\n"))
+        return status
     except OSError as error:
         if common.reader_has_left(error):
             return 1
@@ -711,39 +769,40 @@ def main(arguments: list[str]) -> int:
         return 2
 
 
-def judge_all(found: argparse.Namespace) -> int:
-    """Judge the server by all rules, and print the report."""
+def judge_all(found: argparse.Namespace) -> tuple[int, list[str]]:
+    """Judge the server by all rules. Return the exit status and the report."""
     revisions = (found.revision,) if found.revision else REVISIONS
     judge = Judge(found.command, read_rules(), revisions, found.calls, found.call_all,
                   found.only)
     judge.run()
     rows = rows_of(judge)
     status = status_of(judge, rows, not found.only)
+    if found.json:
+        Path(found.json).write_text(json.dumps(as_json(judge, rows, status), indent=1),
+                                    encoding="utf-8")
+    lines = [*report(judge, rows, found.verbose)]
     if status == 2 and judge.spoken:
-        print("Too few rules could be judged.")
+        lines.insert(0, "Too few rules could be judged.")
     elif status == 2:
-        print("The server cannot be judged.")
-    text = "\n".join(report(judge, rows, found.verbose))
-    print(text.replace("\n\n\n", "\n\n"))
-    return status
+        lines.insert(0, "The server cannot be judged.")
+    return status, lines
 
 
-def judge_stage(found: argparse.Namespace) -> int:
-    """Judge the server by the rules of the first steps, and print the first failure."""
+def judge_stage(found: argparse.Namespace) -> tuple[int, list[str]]:
+    """Judge the server by the rules of the first steps, up to the first failure.
+
+    Return the exit status and the lines of the report.
+    """
     stage = found.stage
     status, lines = stage_one(found.command, stage, found.verbose)
-    print("\n".join(lines), flush=True)
     if status or stage == 1:
-        return status
-    revisions: tuple[str, ...] = REVISIONS[:-1]
-    if stage == LAST:
-        revisions = REVISIONS
-    rules = [rule for rule in read_rules() if step_of(rule) <= stage]
+        return status, lines
+    revisions = REVISIONS if stage == LAST else REVISIONS[:-1]
+    rules = [rule for rule in read_rules(True) if step_of(rule) <= stage]
     judge = Judge(found.command, rules, revisions, found.calls, found.call_all)
     judge.run()
-    status, lines = stage_report(rows_of(judge), stage, judge)
-    print("\n".join(lines))
-    return status
+    status, more = stage_report(rows_of(judge), stage, judge)
+    return status, lines + more
 
 
 if __name__ == "__main__":

@@ -42,10 +42,15 @@ RANK = ("", "not judged", "ok", "FAIL")  # of several revisions the worst counts
 # what a broken rule is called
 WORDS = {"MUST": "FAIL", "SHOULD": "WARN", "NOTE": "note"}
 ORDER = ("FAIL", "WARN", "note", "ok", "not judged")
+OURS = ("time", "call", "tool")  # lacks that say nothing about the server
 LEVELS = {"NOTE": "not demanded by the specification"}
 FEATURES = {
     "logs": "the capability logging",
     "untasked": "a server without tasks",
+    "telling": "a server that tells changes",
+    "silent": "a server that tells no changes",
+    "truth": "a tool with an integer argument",
+    "extra": "a tool whose schema forbids other arguments",
     "listing": "a list",
     "pure": "a server without legacy revisions",
     "uri": "a resource that can be read",
@@ -93,12 +98,12 @@ class Row:
     @property
     def applies(self) -> bool:
         """Tell whether the rule concerns this server, which may have no prompts."""
-        return self.outcome != "not judged" or self.lack().kind in ("call", "tool")
+        return self.outcome != "not judged" or self.lack().kind in OURS
 
     def lack(self) -> Any:
         """Return what would allow the judge to judge the rule, a tool if possible."""
         lacks = [one.lack for one in self.verdicts.values() if one.lack]
-        return min(lacks, key=lambda lack: lack.kind not in ("call", "tool"))
+        return min(lacks, key=lambda lack: lack.kind not in OURS)
 
     def reason(self) -> str:
         """Return a text that is the same for faults with the same reason."""
@@ -175,13 +180,36 @@ def report(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
     yield from summary(judge, rows)
 
 
-def opening(judge: Any) -> Iterator[str]:
+def as_json(judge: Any, rows: list[Row], status: int) -> Any:
+    """Return the report for programs. Members may be added, but keep their meaning."""
+    rules = []
+    for row in rows:
+        one = {"title": row.rule.title, "level": row.rule.level, "outcome": row.word,
+               "revisions": row.revisions, "requirements": list(row.rule.slugs)}
+        if row.bad:
+            broken = row.verdict.broken
+            one.update(expected=broken.expected, got=broken.got,
+                       conversation=list(row.verdict.said), stderr=list(row.verdict.stderr))
+        elif row.outcome == "not judged":
+            one["why"] = reason(row.lack())
+        rules.append(one)
+    return {"format": 1, "status": status, "server": server_info(judge),
+            "revisions": [facts.revision for facts in judge.spoken], "rules": rules}
+
+
+def server_info(judge: Any) -> Any:
+    """Return what the server says about itself."""
     info: Any = {}
     for facts in judge.spoken:
         for place, member in ((facts.opening.get("_meta"), META + "serverInfo"),
                               (facts.opening, "serverInfo")):
             if type(place) is dict and type(place.get(member)) is dict:
                 info = place[member]
+    return info
+
+
+def opening(judge: Any) -> Iterator[str]:
+    info = server_info(judge)
     name = f"{info.get('name', 'a server')} {info.get('version', '')}".strip()
     spoken = ", ".join(facts.revision for facts in judge.spoken)
     if not spoken:
@@ -196,8 +224,9 @@ def opening(judge: Any) -> Iterator[str]:
             yield from folded(escape(line))
     for why in dict.fromkeys(facts.why for facts in judge.refused):
         yield from wrapped(escape(why), "  ", "    ")
-    for facts in [facts for facts in judge.refused if facts.stderr][:1]:
-        yield from stderr_lines(facts.stderr)
+    crashes = [facts.failure.stderr for facts in judge.refused if facts.failure.stderr]
+    for lines in crashes[:1]:
+        yield from stderr_lines(lines)
 
 
 def useless_calls(judge: Any) -> Iterator[str]:
@@ -224,11 +253,13 @@ def fault_lines(rows: list[Row]) -> Iterator[str]:
     yield ""
 
 
-def failure(row: Row) -> Iterator[str]:
+def failure(row: Row, in_stage: bool = False) -> Iterator[str]:
     rule = row.rule
     verdict = row.verdict
-    yield from wrapped(f"{rule.title}.", f"{row.word:6}", " " * 6)
+    yield from wrapped(f"{rule.title}.", f"{'FAIL' if in_stage else row.word:6}", " " * 6)
     level = LEVELS.get(rule.level, rule.level)
+    if in_stage and rule.level != "MUST":
+        level = "not a MUST, but taught in this step"
     yield from wrapped(f"{level}; {' '.join(row.revisions)}", " " * 6)
     for slug in rule.slugs:
         if slug in requirements():
@@ -335,6 +366,8 @@ def reason(lack: Any) -> str:
         return f"needs the capability {lack.what}"
     if lack.kind == "call":
         return "needs a tool that may be called"
+    if lack.kind == "time":
+        return "the time was over"
     if lack.kind == "tool":
         return f"needs the tool {lack.what}"
     return f"needs {FEATURES.get(lack.what, lack.what)}"
@@ -345,6 +378,11 @@ def tasks(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
     lacking = [row for row in rows if row.outcome == "not judged" and row.applies]
     calls = [row for row in lacking if row.lack().kind == "call"]
     special_tools = [row for row in lacking if row.lack().kind == "tool"]
+    late = [row for row in lacking if row.lack().kind == "time"]
+    if late:
+        yield ""
+        yield from wrapped(f"{needing(late)} more time, because the server is slow. "
+                           "--only TEXT or --revision DATE judge a part of them.")
     if calls:
         advice = ("Write --call NAME JSON for a tool that does no harm, or declare "
                   '"annotations": {"readOnlyHint": true} in its tools/list entry.')
@@ -354,12 +392,13 @@ def tasks(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
         yield from wrapped(f"{needing(calls)} a tool that the judge may call. {advice}")
     if not special_tools:
         return
+    names = sorted({row.lack().what for row in special_tools})
     text = f"{needing(special_tools)} special tools"
     yield ""
     if not verbose:
-        yield f"{text}; --verbose shows them."
+        yield from wrapped(f"{text} ({', '.join(names)}). --verbose shows their entries, "
+                           "and examples/tools/JUDGE.md says where code is.")
         return
-    names = sorted({row.lack().what for row in special_tools})
     yield from changed_tools(judge, names)
     yield from wrapped(f"{text}. Add them to a copy of the server for "
                        "tests. The descriptions say what they do.")
@@ -405,6 +444,8 @@ def summary(judge: Any, rows: list[Row]) -> Iterator[str]:
 def why_not(row: Row) -> str:
     if not row.applies:
         return "do not apply to this server"
+    if row.lack().kind == "time":
+        return "need more time"
     if row.lack().kind == "call":
         return "need a tool that may be called"
     return "need a special tool"

@@ -1,21 +1,24 @@
 """`judge.py --stage N`: judge a server that somebody builds step by step.
 
 A stage plays what belongs to steps 1 to N. It shows only the first conversation that
-breaks a MUST, and says what to build next. It demands the features of its steps.
+breaks a MUST or another rule that the step teaches, or says what to build next. It
+demands the features of its steps.
 Stage 1 plays the lines of the table ENVELOPE in test_mcp_ref.py.
 """
 from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any, Iterator, NamedTuple
 
 from common import escape
-from judge_report import (changed_tools, counted, failure,
-                          stderr_lines, what_broke, wrapped)
+from judge_report import (changed_tools, counted, failure, stderr_lines,
+                          what_broke, wrapped)
 from judge_talk import (BYTES, FIXTURE, UNFLUSHED, WRONG_COMMAND, Broken,
-                        Connection, Talk, Verdict, Waits, answers_at_end, parsed,
-                        shown)
+                        Connection, Talk, Verdict, Waits, answers_at_end, called,
+                        parsed, shown)
+from line_checker import requirements
 from test_mcp_ref import ENVELOPE, MODERN, Transcript, hello
 
 LAST = 7
@@ -41,19 +44,18 @@ class Demand(NamedTuple):
     """A feature of a step: a rule has to hold whose messages have a pattern."""
     pattern: str
     tools: tuple[str, ...]  # special tools that allow it
-    missing: str
+    missing: str = ""
 
 
 DEMANDS = {  # step -> what it demands
-    3: Demand(r'"\$tool"', ("echo", "add", "place", "fail"),
-              "The judge could not call a tool. Copy the entries below, or "
-              'declare "annotations": {"readOnlyHint": true} in a tools/list entry.'),
-    4: Demand('"shout"', ("shout",), "The tool shout is missing."),
-    5: Demand('"count"', ("count",),
-              "The tool count, which reports progress, is missing."),
-    6: Demand('"(ask|roots|sample|visit)"', ("ask", "roots"),
-              "No tool asks the client: ask and roots are missing."),
-    7: Demand("subscriptions/listen", (), "The server does not speak 2026-07-28.")}
+    3: [Demand(r'"\$tool"', ("echo", "add", "place", "fail"),
+               "The judge could not call a tool. Copy the entries below, or declare "
+               '"annotations": {"readOnlyHint": true} in a tools/list entry.')],
+    4: [Demand('"shout"', ("shout",))],
+    5: [Demand('"count"', ("count",)), Demand(r'"\$slow"', ("wait",))],
+    6: [Demand('"(ask|roots|sample|visit)"', ("ask", "roots"),
+               "No tool asks the client: ask and roots are missing.")],
+    7: [Demand("subscriptions/listen", (), "The server does not speak 2026-07-28.")]}
 AREAS = {  # step -> areas of requirements; all others belong to step 2
     3: ("tools", "tasks", "jsonschema", "res", "prompts", "comp", "page"),
     5: ("cancel", "progress", "log"),
@@ -61,9 +63,16 @@ AREAS = {  # step -> areas of requirements; all others belong to step 2
     7: ("mrtr", "ver", "state", "cache", "subs")}
 STEPS_OF = {  # requirement -> step, where the area has another one
     "stdio.stdout-only-messages": 4,
-    "stdio.shutdown.server-eof-exit": 5}
+    "stdio.stdin-only-messages": 4,
+    "stdio.stderr-logging": 4,
+    "stdio.shutdown.server-eof-exit": 5,
+    "note.result.early-structure": 3}
+# Requirements that a step teaches although they are no MUST. In judge_rules.txt, the
+# words "taught" and "lesson" mark such a rule.
+TAUGHT = {"tools.call.execution-error", "note.result.early-structure",
+          "cancel.receiver-silent"}
 ASKING = {"roots", "ask", "visit", "sample"}
-BESIDE = {"count", "hold", "release", "stopped", "say", "update", "change"}
+BESIDE = {"count", "wait", "hold", "release", "stopped", "say", "update", "change"}
 # Lines of ENVELOPE that show the most frequent mistakes. They are played first.
 COMMON = (
     "the id 7", "the id 0", 'the id "7"', "not JSON: {bad json", "ID is not id",
@@ -78,7 +87,7 @@ DETAILS = (
     'a response to an unknown request: "error"', "bad params without",
     "a byte order mark", "white space", "not UTF-8",
     *(f"not JSON: {text}" for text in (
-        "\x0c", "{}\xa0", '"\r', '"\x00', "\x00", "\ufeff", "NaN", '{"a"', "-Inf", "[[",
+        "\x0c", "{}\xa0", '"\r', '"\x00', "\x00", "\ufeff", '{"a"', "[[",
         "9", '{"jsonrpc"')))
 ALSO = {  # name of a line -> another code that is right
     "a byte order mark": -32700,  # a parser of JSON may refuse it
@@ -93,16 +102,28 @@ def step_of(rule: Any) -> int:
     step = next((number for number, areas in AREAS.items() if rule.subject in areas), 2)
     for slug in rule.slugs[:1]:
         step = STEPS_OF.get(slug, step)
-    names = {*re.findall(r'"name":"(\w+)"', rule.text)}
-    if '"$tool"' in rule.text or names:
+    names = called(rule.text)
+    if '"tools/call"' in rule.text:
         step = max(step, 3)
-    if names & BESIDE:
+    if names & BESIDE or '"$slow"' in rule.text:
         step = max(step, 5)
     if names & ASKING:
         step = 6
-    if rule.transcript and rule.transcript.revisions == (MODERN,):
+    if (rule.transcript.revisions if rule.transcript else only_in(rule)) == (MODERN,):
         step = LAST
     return step
+
+
+def only_in(rule: Any) -> tuple[str, ...]:
+    """Return the revisions of a requirement that is checked on every line."""
+    row = requirements().get(rule.slugs[0])
+    return tuple(row.revisions.split(",")) if row else ()
+
+
+def is_taught(rule: Any) -> bool:
+    """Tell whether a stage fails if this rule is broken."""
+    return (rule.level == "MUST" or bool({"taught", "lesson"} & {*rule.words})
+            or bool(TAUGHT & {*rule.slugs}))
 
 
 # --- Stage 1: the envelope ------------------------------------------------------------
@@ -113,7 +134,7 @@ class Envelope:
 
     def __init__(self, command: list[str], waits: Waits) -> None:
         self.command = command
-        self.waits = waits
+        self.waits = waits._replace(until=time.monotonic() + waits.total)
         self.right = 0
         self.why = ""  # why the server does not respond at all
         self.stderr: tuple[str, ...] = ()  # of a server that does not respond
@@ -125,6 +146,8 @@ class Envelope:
         for why, line, reply in sorted(ENVELOPE, key=place_of):
             if self.end is None and not self.wrong:
                 self.connect()
+            if time.monotonic() > self.waits.until:
+                self.why = "Its responses are too late, so the other lines are left out."
             if self.why or self.wrong:
                 break
             talk = Talk(rule_about(why, line, reply), self.end,
@@ -136,7 +159,9 @@ class Envelope:
                         raise Broken("no such line", one.line.decode("utf-8", "replace"))
                 self.right += 1
             except Broken as error:
-                kind = self.details if why.startswith(DETAILS) else self.wrong
+                goes_on = self.end.ended in ("", "it is silent")
+                is_detail = why.startswith(DETAILS) and goes_on
+                kind = self.details if is_detail else self.wrong
                 if talk.said[-1][0] != "<":  # nothing came that could be wrong in detail
                     error = Broken(expectation(reply), error.got)
                 kind.append((why, Verdict("FAIL", None, tuple(talk.said), error,
@@ -216,10 +241,10 @@ def stage_one(command: list[str], stage: int, verbose: bool, waits: Waits = Wait
              f"response{before}"]
     if play.why:
         lines += [*wrapped(escape(play.why)), *stderr_lines(play.stderr)]
-    for why, verdict in play.wrong:
-        lines += wrong_line("FAIL", why, verdict)
+    if play.wrong:
+        lines += [*to_mend(1), *wrong_line("FAIL", *play.wrong[0])]
     if play.why or play.wrong:
-        return 1, lines + to_build(1)
+        return 1, lines
     if play.details:
         text = counted(len(play.details), "response differs", "responses differ")
         lines += wrapped(f"{text} where only a thorough parser is right. --verbose shows "
@@ -233,7 +258,6 @@ def stage_one(command: list[str], stage: int, verbose: bool, waits: Waits = Wait
 
 def wrong_line(word: str, why: str, verdict: Verdict) -> Iterator[str]:
     why = why.replace('not JSON: {"a":{', 'nested very deeply: {"a":{')
-    yield ""
     yield from wrapped(escape(why[:60]), f"{word}  ", " " * 6)
     yield from what_broke(verdict)
     yield from stderr_lines(verdict.stderr)
@@ -243,6 +267,11 @@ def to_build(step: int) -> list[str]:
     name, words = STEPS[step]
     return ["", *wrapped(f"Build next (stage {step}, {name}): {words} The details are in "
                          "examples/steps/README.md.")]
+
+
+def to_mend(step: int) -> list[str]:
+    return ["", *wrapped(f"Mend this first (stage {step}, {STEPS[step][0]}). Step {step} "
+                         "of examples/steps/README.md explains it.")]
 
 
 def finished(stage: int) -> list[str]:
@@ -255,25 +284,26 @@ def finished(stage: int) -> list[str]:
 def stage_report(rows: list[Any], stage: int, judge: Any) -> tuple[int, list[str]]:
     """Return the exit status and the lines of the report for stages after the first."""
     lines = []
+    places = {rule.title: place for place, rule in enumerate(judge.rules)}
     if not judge.spoken:
-        why = judge.refused[0].why
         lines += ["Stage 2, handshake: the server opens no session.",
-                  *wrapped(escape(why), "      "), *to_build(2)]
+                  *what_broke(judge.refused[0].failure), *to_build(2)]
         return 1, lines
     for step in range(2, stage + 1):
-        some = [row for row in rows if step_of(row.rule) == step and
-                row.rule.level == "MUST"]
+        some = [row for row in rows if step_of(row.rule) == step and is_taught(row.rule)]
         lines += wrapped(count_of(step, some))
-        bad = [row for row in some if row.bad]
-        if bad:
-            lines += ["", *failure(bad[0]), *to_build(step)[1:]]
+        bad = sorted((row for row in some if row.bad), key=lambda row: (
+            row.malformed, places.get(row.rule.title, -1)))
+        worst = [row for row in bad if row.rule.level == "MUST"]
+        held = "\n".join(row.rule.text for row in some if row.outcome == "ok")
+        unmet = [demand for demand in DEMANDS.get(step, [])
+                 if not re.search(demand.pattern, held)]
+        if worst or bad and not unmet:  # a fault that shows on any line comes first
+            return 1, [*lines, *to_mend(step), *failure((worst or bad)[0], True)]
+        if unmet:
+            lines += [*missing(unmet, judge), *to_build(step)]
             return 1, lines
-        demand = DEMANDS.get(step)
-        if demand and not any(row.outcome == "ok" and re.search(demand.pattern, row.rule.text)
-                              for row in some):
-            lines += [*missing(demand, judge), *to_build(step)]
-            return 1, lines
-    bad = [row for row in rows if row.bad and row.rule.level != "MUST"]
+    bad = [row for row in rows if row.bad and not is_taught(row.rule)]
     if bad:
         text = counted(len(bad), "rule fails that is", "rules fail that are")
         lines += wrapped(f"{text} not a MUST. Without --stage, the report shows more.")
@@ -283,19 +313,25 @@ def stage_report(rows: list[Any], stage: int, judge: Any) -> tuple[int, list[str
 def count_of(step: int, rows: list[Any]) -> str:
     """Say how many rules of a step hold, and how many need special tools."""
     good = sum(row.outcome == "ok" for row in rows)
-    waiting = sum(row.outcome == "not judged" and row.applies for row in rows)
+    lacks = [row.lack() for row in rows if row.outcome == "not judged" and row.applies]
     text = f"Stage {step}, {STEPS[step][0]}: {counted(good, 'rule holds', 'rules hold')}"
-    if waiting:
-        text += f", {waiting} cannot be judged without special tools"
-    return text + "."
+    if lacks:
+        text += f", {len(lacks)} cannot be judged without special tools"
+    names = sorted({lack.what for lack in lacks if lack.kind == "tool"})
+    return text + (f" ({', '.join(names)})." if names else ".")
 
 
-def missing(demand: Demand, judge: Any) -> Iterator[str]:
+def missing(demands: list[Demand], judge: Any) -> Iterator[str]:
     """Say which feature of a step is missing, and show the entries of its tools."""
-    yield from wrapped(demand.missing)
-    yield from changed_tools(judge, list(demand.tools))
-    if demand.tools:
+    names = [name for demand in demands for name in demand.tools]
+    verb = "tools {} are" if names[1:] else "tool {} is"
+    text = f"The {verb} missing.".format(" and ".join(names))
+    yield from wrapped(demands[0].missing or text)
+    yield from changed_tools(judge, names)
+    if names:
         yield ""
-        yield "These are the entries in tools/list. The descriptions say what they do:"
-    for name in demand.tools:
+        yield from wrapped("These are the entries in tools/list. The descriptions say what "
+                           "they do. examples/steps/ has their code in Python, and "
+                           "examples/tools/special/ in JavaScript and Java.")
+    for name in names:
         yield json.dumps(FIXTURE[name])

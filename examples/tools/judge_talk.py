@@ -20,7 +20,7 @@ import time
 from typing import Any, Callable, NamedTuple
 
 import common
-from line_checker import MODERN_ERA, LineChecker  # it puts mcp_ref.py on the path
+from line_checker import MODERN_ERA, NOTES, LineChecker  # it puts mcp_ref.py on the path
 from mcp_ref import Client
 from test_mcp_ref import (Play, Transcript, difference,
                           fixture_server, hello, modern_meta)
@@ -50,6 +50,12 @@ def shout(text: str) -> str:
     return text  # only its entry counts
 
 
+@fixture.tool
+def wait(seconds: float) -> str:
+    """Wait for some seconds."""
+    return "done"
+
+
 with Client(fixture, protocol_version="2024-11-05") as client:  # without outputSchema
     FIXTURE = {tool["name"]: tool for tool in client.list_tools()}  # name -> its entry
 SPECIAL = FIXTURE.keys() - {*COMMON}  # the transcripts that need these tools are played
@@ -61,6 +67,11 @@ def special(tool: Any) -> bool:
         return False
     ours = FIXTURE[tool["name"]]["description"]
     return str(tool.get("description")).split() == str(ours).split()
+
+
+def called(text: str) -> set[str]:
+    """Return the names of the tools that the lines of a rule call."""
+    return {*re.findall(r'"tools/call","params":\{"name":"(\w+)"', text)}
 
 
 def padded_ping(name: str, padding: bytes) -> bytes:
@@ -87,6 +98,8 @@ class Waits(NamedTuple):
     answer: float = 3.0  # for an answer that needs no code of the server's author
     call: float = 15.0  # for the answer of a tool, a prompt or a resource
     end: float = 3.0  # for the end of a process whose stdin has ended
+    total: float = 50.0  # for all rules; what was not judged until then is left out
+    until: float = float("inf")  # when that is, by the clock time.monotonic()
 
 
 class Broken(Exception):
@@ -100,7 +113,7 @@ class Broken(Exception):
 
 class Lack(NamedTuple):
     """Why a rule cannot be judged."""
-    kind: str  # "capability", "feature", "call" or "tool"
+    kind: str  # "capability", "feature", "call", "tool" or "time"
     what: str
 
 
@@ -129,11 +142,16 @@ class Connection:
         self.began = time.monotonic()
         self.child: Any = subprocess.Popen(
             common.found(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, start_new_session=True)
+            stderr=subprocess.PIPE, start_new_session=True,
+            env={name: value for name, value in os.environ.items()
+                 if name != "PYTHONUNBUFFERED"})  # it hides that a flush is missing
         self.checker = LineChecker("Server", revision)
         self.lines: queue.Queue[bytes] = queue.Queue()
         self.errors: collections.deque[str] = collections.deque(maxlen=5)  # of stderr
         self.requests: dict[str, Any] = {}  # the text of an id -> the message
+        self.last = ""  # the request that was sent last
+        self.asked: list[str] = []  # for each finding of the checker: the request before
+        self.noise: list[str] = []  # lines without a message since the last message
         self.tolerant = False  # mend the envelopes; the checker reports their faults
         self.ids: Any = None  # makes ids unique if several rules share the connection
         self.opening: Any = {}  # the result of initialize, once there is one
@@ -178,6 +196,7 @@ class Connection:
             self.checker.heard(message)
             if type(message) is dict and "method" in message:
                 self.requests[str(message.get("id"))] = message
+                self.last = json.dumps(message)
         self.writer.submit(self.write, line + b"\n")
 
     def write(self, data: bytes) -> None:
@@ -236,7 +255,22 @@ class Connection:
             self.start = max(self.start, time.monotonic() - self.began)
         if line.strip():
             self.checker.said(line)
+            missing = len(self.checker.findings) - len(self.asked)
+            self.asked += [self.request_of(parsed(line))] * missing
         return line
+
+    def request_of(self, answer: Any) -> str:
+        """Return the request that a message answers, or the last one before it."""
+        if type(answer) is dict and answer.get("id") is not None:
+            asked = self.request(answer["id"])
+            return json.dumps(asked) if asked else ""
+        return self.last
+
+    def request(self, rid: Any) -> Any:
+        """Return the request that an id belongs to, whatever its type has become."""
+        if type(rid) is float and rid.is_integer():
+            rid = int(rid)
+        return self.requests.get(str(rid))
 
     def message(self, patient: bool, wanted: Callable[[Any], bool]) -> bytes | None:
         """Return the next line whose message is wanted, or None if there will be none.
@@ -251,7 +285,8 @@ class Connection:
         if self.fresh:
             extra = 3 * self.start or self.waits.first
         seconds = self.waits.call if patient else self.waits.answer
-        limit = time.monotonic() + extra + self.scaled(seconds)
+        limit = min(time.monotonic() + extra + self.scaled(seconds), self.waits.until)
+        self.noise = []
         while True:
             now = time.monotonic()
             if now > limit + SILENCE:  # there are lines, but none that is wanted
@@ -280,7 +315,9 @@ class Connection:
                 message = parsed(line)
             if barrier and type(message) is dict and message.get("id") == barrier:
                 answered = time.monotonic()
-            elif type(message) in (dict, list) and wanted(message):
+            elif type(message) not in (dict, list):
+                self.noise.append(line.decode("utf-8", "replace"))
+            elif wanted(message):
                 return line
 
     def known(self, line: bytes, message: Any) -> bool:
@@ -289,7 +326,8 @@ class Connection:
         These are requests, notifications and second responses that are wrong in
         themselves, and responses without a request.
         """
-        faults = [one for one in self.checker.findings if one.line is line and one.slug]
+        faults = [one for one in self.checker.findings if one.line is line
+                  and one.slug and one.slug not in NOTES]
         if type(message) is not dict or not faults:
             return False
         if any("second response" in one.text for one in faults):
@@ -299,7 +337,7 @@ class Connection:
         # mend() repairs the envelope
         worse = any(one.slug != "stdio.stdout-only-messages" for one in faults)
         rid = message.get("id")
-        stray = rid is not None and str(rid) not in self.requests
+        stray = rid is not None and self.request(rid) is None
         return worse and ("method" in message or stray)
 
     def mend(self, message: Any) -> bool:
@@ -317,9 +355,9 @@ class Connection:
         for member, other in (("error", "result"), ("result", "error")):
             if message.get(member, "") is None and other in message:
                 del message[member]
-        if type(message.get("id")) in (str, int, float):
-            asked = self.requests.get(str(message["id"]), message)
-            message["id"] = asked.get("id")
+        rid = message.get("id")
+        if type(rid) in (str, int, float):
+            message["id"] = (self.request(rid) or message).get("id")
         return json.dumps(message) != before
 
     def rest(self) -> None:
@@ -332,6 +370,20 @@ class Connection:
         return [finding.line.decode("utf-8", "replace").rstrip()
                 for finding in self.checker.findings
                 if type(parsed(finding.line)) is not dict]
+
+    def has_wire(self, descriptor: int) -> bool:
+        """Tell whether 0 or 1 of the process is the wire. False if that is not known.
+
+        Only Linux says so. If the process has children, it may be a mere launcher.
+        """
+        pipe = (self.child.stdin, self.child.stdout)[descriptor]
+        process = f"/proc/{self.child.pid}"
+        with contextlib.suppress(OSError):
+            with open(f"{process}/task/{self.child.pid}/children") as children:
+                return not children.read() and (
+                    os.readlink(f"{process}/fd/{descriptor}")
+                    == os.readlink(f"/proc/self/fd/{pipe.fileno()}"))
+        return False
 
     # The end
 
@@ -393,7 +445,7 @@ class Talk(Play):
         self.allowed: list[Any] = []  # patterns of lines that may arrive at any time
         self.expected = " ".join(text for mark, text in rule.steps
                                  if mark[0] == "<" or text.startswith("<?"))
-        self.waiting = ""  # the method of the request that was sent last
+        self.patient = False  # a request was sent that needs code of the author
 
     def step(self, mark: str, text: str) -> None:
         if text.startswith("<?"):
@@ -412,7 +464,9 @@ class Talk(Play):
             self.space["legacy"] = [one for one in spoken if one not in MODERN_ERA]
             code, _, words = text.partition("  # ")
             if not eval(code, self.space):
-                raise Broken(words or f"that {code}", shown(self.space.get("last"), 60))
+                wanted, _, got = words.partition(" | ")
+                last = shown(self.space.get("last"), 60)
+                raise Broken(wanted or f"that {code}", got or last)
         else:
             super().step(mark, text)
 
@@ -450,7 +504,8 @@ class Talk(Play):
 
     def say(self, mark: str, line: bytes) -> None:
         message = parsed(line)
-        self.waiting = str(message.get("method")) if type(message) is dict else ""
+        if type(message) is dict and message.get("method") in SLOW:
+            self.patient = True
         text = line.replace(PAUSE, b"")[:5000].decode("utf-8", "backslashreplace")
         self.said.append(f"{mark} {text}")
         self.end.give(line)
@@ -486,12 +541,19 @@ class Talk(Play):
 
     def take(self, why: str) -> Any:
         """Return the next message that belongs to the rule."""
-        line = self.end.message(self.waiting in SLOW, self.wanted)
+        line = self.end.message(self.patient, self.wanted)
         if line is None:
-            raise Broken(why, self.end.ended or "no answer")
+            raise self.nothing(why)
         self.said.append(f"< {line[:5000].decode('utf-8', 'replace')}")
         self.space["last"] = parsed(line)
         return self.space["last"]
+
+    def nothing(self, wanted: str) -> Broken:
+        """Say that no message came, and quote the lines that are none."""
+        noise = self.end.noise[-3:]
+        self.said += [f"< {text[:5000]}" for text in noise]
+        but = ", and lines that are not JSON" if noise else ""
+        return Broken(wanted, (self.end.ended or "no answer") + but)
 
     def expect(self, texts: list[str]) -> None:
         left = [json.loads(text) for text in texts]
@@ -544,7 +606,7 @@ class Talk(Play):
         line = self.end.message(False, lambda got: (
             type(got) is dict and got.get("id") == barrier or self.wanted(got)))
         if line is None:
-            raise Broken("that the server goes on", self.end.ended or "silence")
+            raise self.nothing("that the server goes on")
         got = parsed(line)
         if type(got) is not dict or got.get("id") != barrier:
             self.said.append(f"< {line[:5000].decode('utf-8', 'replace')}")
