@@ -6,7 +6,7 @@
     python .ci/tests.py --each [SEED]     on every Python of PYTHONS that is found
 
 The tests are those of test_mcp_ref.py, examples/**/test_*.py and .ci/test_*.py. In one process one
-after the other, they take more than a minute, because many tests wait for a child process. What
+after the other, they take several minutes, because many tests wait for a child process. What
 came of a file is shown as soon as it has ended.
 What they start is a Python with the standard library alone. Pythons are looked for in the folders
 of pyenv's versions and in those of PATH.
